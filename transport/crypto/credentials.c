@@ -12,10 +12,10 @@
 #include "crypto/crypto.h"
 #include "crypto/random.h"
 
-/* Cipher suites in our order, the server's order counting, so that a run's cipher does not depend on the peer's CPU.
- * QUIC has no change_cipher_spec records to make middleboxes happy with (RFC 9001 section 8.4). A client shares a key
- * of X25519; a server that has P-256 alone asks for the other one by a HelloRetryRequest. A server takes a key of P-256
- * if the client shares no other: P256_FIRST. */
+/* Cipher suites in our order. The server's order counts, so that a run's cipher does not depend on the peer's CPU. QUIC
+ * needs no change_cipher_spec records for middleboxes (RFC 9001 section 8.4). A client sends a key share of X25519; a
+ * server that has P-256 alone asks for that by a HelloRetryRequest. A server accepts a share of P-256 if the client
+ * sends no other: P256_FIRST. */
 #define PRIORITY_BEGIN "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:"
 #define PRIORITY_END   ":%SERVER_PRECEDENCE:%DISABLE_TLS13_COMPAT_MODE"
 #define X25519_FIRST   "-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1" PRIORITY_END
@@ -77,7 +77,7 @@ int xl_credentials_issue_tickets(xl_credentials *c, const uint8_t key[XL_TICKET_
     return 0;
 }
 
-/* The suite that the first len bytes of text name; NULL: none. */
+/* Finds the suite that the first len bytes of text name; NULL: none. */
 static const char *suite_named(const char *text, size_t len) {
     static const char *const suites[][2] = {
         {"aes128", "+AES-128-GCM:"}, {"aes256", "+AES-256-GCM:"}, {"chacha20", "+CHACHA20-POLY1305:"}};
@@ -133,7 +133,7 @@ void xl_credentials_free(xl_credentials *c) {
     free(c);
 }
 
-/* GnuTLS 3.7 takes an Ed25519 key that belongs to another certificate without a word. */
+/* GnuTLS 3.7 accepts an Ed25519 key that belongs to another certificate without an error. */
 static bool key_matches_certificate(const xl_credentials *c) {
     gnutls_x509_crt_t *chain = NULL;
     gnutls_x509_privkey_t key = NULL;
@@ -173,7 +173,7 @@ xl_credentials *xl_credentials_client(const char *ca_pem) {
     if (!c || !ca_pem)
         return c;
     const gnutls_datum_t ca = text_datum(ca_pem);
-    /* The number of certificates taken: a text without any would verify nothing and is refused. */
+    /* The call returns the number of certificates. A text without any would verify nothing, so it is refused. */
     if (gnutls_certificate_set_x509_trust_mem(c->certificates, &ca, GNUTLS_X509_FMT_PEM) <= 0 ||
         xl_hmac(TRUST_KEY, sizeof TRUST_KEY, ca.data, ca.size, c->trust, sizeof c->trust) != 0)
         return give_up(c);
@@ -181,8 +181,8 @@ xl_credentials *xl_credentials_client(const char *ca_pem) {
     return c;
 }
 
-/* An Ed25519 private key is any 32 bytes. It enters as PKCS #8 (RFC 8410 section 7) because GnuTLS then works out the
- * public key, which a raw import would want to be told. */
+/* An Ed25519 private key is any 32 bytes. It enters as PKCS #8 (RFC 8410 section 7) because GnuTLS then computes the
+ * public key, which a raw import requires as an argument. */
 static int import_derived_key(gnutls_x509_privkey_t key, const uint8_t *random_key) {
     static const uint8_t PKCS8_PREFIX[] = {0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06,
                                            0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20};

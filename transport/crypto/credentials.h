@@ -1,4 +1,4 @@
-/* Private to this room: what TLS sessions need of xl_credentials. */
+/* Private to this room: the part of xl_credentials that TLS sessions need. */
 #ifndef XL_CRYPTO_CREDENTIALS_H
 #define XL_CRYPTO_CREDENTIALS_H
 
@@ -22,7 +22,7 @@ struct xl_credentials {
     bool allows_early;                /* 0-RTT: a client offers it, a server accepts it */
     gnutls_anti_replay_t anti_replay; /* server; NULL: no 0-RTT */
     xl_outstanding *outstanding;
-    xl_sessions sessions; /* client: load is NULL where nothing is resumed */
+    xl_sessions sessions; /* client: load is NULL if nothing is resumed */
 };
 
 #endif

@@ -14,12 +14,12 @@
 #define ROUND_KEYS_BYTES (16 * 11) /* of AES-128 */
 
 struct xl_gcm {
-    struct gcm_key_data key __attribute__((aligned(64))); /* as in the library itself; its header leaves it out */
+    struct gcm_key_data key __attribute__((aligned(64))); /* as within the library, whose header omits it */
     uint8_t round_keys[ROUND_KEYS_BYTES] __attribute__((aligned(16)));
     bool is_128;
 };
 
-/* The library's functions for this processor; NULL: it cannot. Read only, once it is made. */
+/* The library's functions for this processor; NULL: not supported. Never changed after they are made. */
 static const IMB_MGR *functions;
 static once_flag functions_are_made = ONCE_FLAG_INIT;
 
@@ -60,7 +60,7 @@ void xl_gcm_free(xl_gcm *gcm) {
     free(gcm);
 }
 
-/* In a time that does not depend on the bytes, and in a tenth of gnutls_memcmp()'s. */
+/* Takes a time that does not depend on the bytes, a tenth of gnutls_memcmp()'s. */
 static bool is_same_tag(const uint8_t *a, const uint8_t *b) {
     uint64_t x[2], y[2];
     memcpy(x, a, sizeof x);
@@ -83,13 +83,13 @@ bool xl_gcm_open(const xl_gcm *gcm, const uint8_t nonce[12], const uint8_t *boun
     open(&gcm->key, &context, text, text, len, nonce, bound, bound_len, tag, sizeof tag);
     if (is_same_tag(tag, text + len))
         return true;
-    /* The key stream, added once more, is gone. */
+    /* Adding the key stream a second time restores the ciphertext. */
     open(&gcm->key, &context, text, text, len, nonce, bound, bound_len, tag, sizeof tag);
-    gnutls_memset(tag, 0, sizeof tag); /* the right one of a forged packet */
+    gnutls_memset(tag, 0, sizeof tag); /* the valid tag of a forged packet */
     return false;
 }
 
-/* The library offers no AES-ECB of a single block: CFB encrypts its IV, and adds the text, here zero. */
+/* The library offers no AES-ECB of a single block. CFB encrypts its IV and adds the text, here zero. */
 bool xl_gcm_encrypt_block(const xl_gcm *gcm, const uint8_t in[16], uint8_t out[16]) {
     static const uint8_t zero[16];
     if (gcm->is_128)

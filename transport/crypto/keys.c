@@ -18,7 +18,7 @@ typedef struct {
 } suite;
 
 /* GnuTLS offers no raw AES-ECB: CBC of a single block under a zero IV is the same function. With ChaCha20-Poly1305 the
- * confidentiality limit is beyond the number of packets there can be. */
+ * confidentiality limit exceeds the number of possible packets. */
 static const suite SUITES[] = {
     [XL_AEAD_AES_128_GCM] = {GNUTLS_CIPHER_AES_128_GCM, GNUTLS_CIPHER_AES_128_CBC, GNUTLS_MAC_SHA256, 16, 32,
                              UINT64_C(1) << 23, UINT64_C(1) << 52},
@@ -41,7 +41,7 @@ static void close_ciphers(xl_ciphers *c) {
     *c = (xl_ciphers){.sealed = c->sealed};
 }
 
-/* By GnuTLS what gcm does not do. */
+/* Opens GnuTLS's ciphers for what gcm does not do. */
 static int complete_ciphers(const xl_keys *keys) {
     const suite *s = suite_of(keys);
     xl_ciphers *c = keys->ciphers;
@@ -52,7 +52,7 @@ static int complete_ciphers(const xl_keys *keys) {
     bool needs_hp = !c->gcm || !xl_gcm_encrypt_block(c->gcm, zero_iv, block);
     bool has_aead = c->gcm || gnutls_aead_cipher_init(&c->aead, s->cipher, &key) == 0;
     if (!has_aead)
-        c->aead = NULL; /* whatever it was left at */
+        c->aead = NULL; /* undefined after a failure */
     bool has_hp = !needs_hp || gnutls_cipher_init(&c->hp, s->hp_cipher, &hp_key, &iv) == 0;
     if (!has_hp)
         c->hp = NULL;
@@ -73,7 +73,7 @@ __attribute__((noinline)) static int open_ciphers(const xl_keys *keys) {
     return complete_ciphers(keys);
 }
 
-/* NULL: they cannot be opened. */
+/* Opens the ciphers if necessary. NULL: that failed. */
 static const xl_ciphers *ciphers_of(const xl_keys *keys) {
     return keys->ciphers->are_open || open_ciphers(keys) == 0 ? keys->ciphers : NULL;
 }
@@ -95,7 +95,7 @@ static const version_labels *labels_of(uint32_t version) {
     return version == XL_VERSION_2 ? &v2 : &v1;
 }
 
-/* hp_key NULL: it follows from the secret too, as for the first generation of keys. */
+/* hp_key NULL: it is derived from the secret too, as for the first generation of keys. */
 static xl_keys *keys_new(uint32_t version, xl_aead aead, const uint8_t *secret, size_t len, const uint8_t *hp_key) {
     if ((size_t)aead >= sizeof SUITES / sizeof SUITES[0] || len != SUITES[aead].secret_len)
         return NULL;
@@ -212,7 +212,7 @@ static uint8_t protected_bits(uint8_t first) {
 
 size_t xl_keys_protect(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8_t *packet, size_t pn_offset,
                        size_t pn_len, size_t payload_len) {
-    /* Beyond the confidentiality limit these keys must not be used any more, whatever the caller thinks. */
+    /* Beyond the confidentiality limit these keys must not be used, whatever the caller does. */
     if (pn_len < 1 || pn_len > XL_PN_MAX_LEN || pn_len + payload_len < XL_PN_MAX_LEN ||
         keys->ciphers->sealed >= suite_of(keys)->confidentiality_limit)
         return 0;
@@ -259,8 +259,8 @@ int xl_keys_unmask(const xl_keys *keys, uint8_t *packet, size_t packet_len, size
     return 0;
 }
 
-/* GnuTLS's accelerated AEADs write the plaintext before they compare the tag, so decryption goes through a buffer of
- * the thread's own: the packet only changes once it is known to be authentic. */
+/* GnuTLS's accelerated AEADs write the plaintext before they compare the tag. So decryption goes through a buffer of
+ * the thread, and the packet changes only if it is authentic. */
 static _Thread_local uint8_t plaintext[MAX_UDP_PAYLOAD];
 
 ssize_t xl_keys_open(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8_t *packet, size_t packet_len,

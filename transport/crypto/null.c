@@ -1,6 +1,7 @@
-/* Packet protection that costs nothing, for simulation: nothing is encrypted, headers stay plain, and the tag is a
- * function of key, path and packet number, of the size of a real one. Keys of another generation, path or packet do not
- * open a packet, so key updates and duplicated numbers behave as with real protection; forged contents are not seen. */
+/* Packet protection that costs nothing, for simulation: nothing is encrypted, headers stay plain, and the tag, of the
+ * size of a real one, is a function of key, path and packet number. Keys of another generation, path or packet number
+ * do not open a packet, so key updates and duplicated numbers behave as with real protection. Forged contents are not
+ * detected. */
 #include <string.h>
 
 #include "crypto/keys.h"

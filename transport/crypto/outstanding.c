@@ -9,7 +9,8 @@ typedef struct {
     uint8_t (*ways)[16];
 } place;
 
-/* A hash is enough: HMAC keyed by the context binds both. False: the cryptography failed. */
+/* Finds the set of a ticket. A hash suffices as its ID: HMAC keyed by the context binds both. False: the cryptography
+ * failed. */
 static bool find_place(xl_outstanding *o, const uint8_t *ticket, size_t len, const char *context, place *out) {
     uint8_t key[256] = {0}, digest[18];
     const size_t key_len = strnlen(context, sizeof key - 1) + 1;
@@ -17,7 +18,7 @@ static bool find_place(xl_outstanding *o, const uint8_t *ticket, size_t len, con
     if (xl_hmac(key, key_len, ticket, len, digest, sizeof digest) != 0)
         return false;
     memcpy(out->id, digest, sizeof out->id);
-    out->id[0] |= 1; /* not zero */
+    out->id[0] |= 1; /* zero marks an unused place */
     const size_t set = ((size_t)digest[16] << 8 | digest[17]) % XL_OUTSTANDING_SETS;
     out->ways = o->set[set].id;
     return true;

@@ -76,13 +76,13 @@ xl_drbg_stream xl_drbg_stream_of(const xl_drbg *d, uint64_t number) {
 }
 
 void xl_drbg_bytes(xl_drbg_stream *s, uint8_t *out, size_t len) {
-    uint8_t iv[IV_BYTES]; /* as the cipher's state has them: block counter, nonce */
+    uint8_t iv[IV_BYTES]; /* layout of the cipher's state: block counter, nonce */
     put_u64(iv, s->block);
     put_u64(iv + 8, s->number);
     s->block += (len + BLOCK_BYTES - 1) / BLOCK_BYTES;
     memset(out, 0, len);
     gnutls_cipher_set_iv(s->drbg->cipher, iv, sizeof iv);
-    /* Fails only by a fault in this program; to go on with bytes that everybody knows would be worse than to end. */
+    /* Fails only through a fault in this program. It is better to end than to go on with predictable bytes. */
     if (gnutls_cipher_encrypt(s->drbg->cipher, out, len) != 0)
         abort();
 }

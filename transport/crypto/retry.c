@@ -6,7 +6,7 @@
 
 #include "crypto/crypto.h"
 
-/* The tag is an AEAD over nothing, with the whole packet as associated data, under a key that everybody knows. */
+/* The tag is that of an AEAD with an empty plaintext, the whole packet as associated data, and a published key. */
 int xl_retry_tag(uint32_t version, const xl_cid *odcid, const uint8_t *retry, size_t len_without_tag, uint8_t tag[16]) {
     static const struct {
         uint8_t key[16], nonce[12];

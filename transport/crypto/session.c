@@ -5,11 +5,11 @@
 #include "crypto/crypto.h"
 #include "wire/cursor.h"
 
-#define FORM      4 /* first byte; sessions of another form are as none */
+#define FORM      4 /* first byte; sessions of another form are ignored */
 #define SUM_BYTES 16
 
-/* Shows damage, not malice: who can write the application's secrets has the session itself. GnuTLS crashes at some of
- * its data that is damaged. */
+/* Detects damage, not forgery: whoever can write the application's secrets has the session itself. GnuTLS crashes on
+ * some damaged data. */
 static bool checksum(const uint8_t *bytes, size_t len, uint8_t sum[SUM_BYTES]) {
     static const uint8_t key[] = "session";
     return xl_hmac(key, sizeof key, bytes, len, sum, SUM_BYTES) == 0;

@@ -1,14 +1,14 @@
 /* The TLS 1.3 handshake of RFC 9001 section 4 on top of GnuTLS's QUIC interface.
  *
- * GnuTLS is given whole handshake messages only, one at a time and each checked against the encryption level that it
- * came at: what a peer can make the library hold is bounded here, and no message can straddle a change of keys (RFC
- * 8446 section 5.1).
+ * GnuTLS receives whole handshake messages only, one at a time, each checked against the encryption level at which it
+ * arrived. So the memory that a peer can make the library use is bounded here, and no message can straddle a change of
+ * keys (RFC 8446 section 5.1).
  *
- * Randomness: the TLS random and the key share are drawn by GnuTLS from its own generator, by gnutls_rnd(). GnuTLS 3.7
- * exports no function that registers another one (gnutls_crypto_rnd_register is internal). Debian's library does call
+ * Randomness: GnuTLS draws the TLS random and the key share from its own generator, by gnutls_rnd(). GnuTLS 3.7 exports
+ * no function that registers another generator (gnutls_crypto_rnd_register is internal). But Debian's library calls
  * gnutls_rnd() through its procedure linkage table, so a program that defines a function of that name and signature
- * replaces the generator for the whole process: that is where a simulator that wants reproducible handshakes hooks in.
- * Nothing else in this room is random. */
+ * replaces the generator for the whole process. The simulator does so for reproducible handshakes. Nothing else in this
+ * room is random. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 #define GROUP_P256                    0x0017 /* section 4.2.7 */
 #define GROUP_X25519                  0x001d
 #define EXT_QUIC_TRANSPORT_PARAMETERS 0x39                      /* RFC 9001 section 8.2 */
-#define MAX_CLIENT_MESSAGE            (16 * 1024)               /* the longest that a client may send to a server */
+#define MAX_CLIENT_MESSAGE            (16 * 1024)               /* longest message of a client */
 #define MAX_SERVER_MESSAGE            (64 * 1024)               /* certificate chains */
 #define SESSION_ID_OFFSET             (MESSAGE_HEADER + 2 + 32) /* of the length of ClientHello.legacy_session_id */
 #define MAX_SAVED_PARAMS              1024
@@ -32,7 +32,7 @@
 _Thread_local xl_tls *xl_tls_driven;
 _Thread_local bool xl_tls_takes_client_hello;
 
-/* The first alert is the one that tells what went wrong. */
+/* Records the first alert, which says what went wrong. */
 int xl_tls_fail(xl_tls *tls, uint8_t alert) {
     if (!tls->alert_set) {
         tls->alert = alert;
@@ -42,7 +42,7 @@ int xl_tls_fail(xl_tls *tls, uint8_t alert) {
     return -1;
 }
 
-/* What a callback of GnuTLS returns then. */
+/* Fails the handshake. Returns the code for GnuTLS. */
 static int internal_error(xl_tls *tls) {
     xl_tls_fail(tls, GNUTLS_A_INTERNAL_ERROR);
     return GNUTLS_E_INTERNAL_ERROR;
@@ -59,7 +59,7 @@ static bool level_of(gnutls_record_encryption_level_t from, xl_level *to) {
     case GNUTLS_ENCRYPTION_LEVEL_APPLICATION:
         *to = XL_LEVEL_APP;
         return true;
-    case GNUTLS_ENCRYPTION_LEVEL_EARLY: /* has neither messages nor a level of its own */
+    case GNUTLS_ENCRYPTION_LEVEL_EARLY: /* has no messages and no xl_level */
         break;
     }
     return false;
@@ -71,7 +71,7 @@ static gnutls_record_encryption_level_t gnutls_level_of(xl_level level) {
                                          : GNUTLS_ENCRYPTION_LEVEL_APPLICATION;
 }
 
-/* ---- What GnuTLS calls. ---- */
+/* ---- Callbacks from GnuTLS ---- */
 
 int xl_tls_aead_of(gnutls_cipher_algorithm_t cipher, xl_aead *aead) {
     switch (cipher) {
@@ -89,7 +89,7 @@ int xl_tls_aead_of(gnutls_cipher_algorithm_t cipher, xl_aead *aead) {
     }
 }
 
-/* The one secret of 0-RTT: a client writes under it, a server reads. */
+/* The only secret of 0-RTT: a client writes with it, a server reads. */
 static int on_early_secret(xl_tls *tls, const void *secret, size_t len) {
     if (tls->was_retried || !tls->callbacks.early_keys)
         return 0; /* a second ClientHello carries no 0-RTT data */
@@ -169,8 +169,8 @@ static int on_own_params(gnutls_session_t session, gnutls_buffer_t extension) {
     return rc < 0 ? rc : tls->params_len == 0 ? GNUTLS_E_INT_RET_0 : 0;
 }
 
-/* A library must not write key material to a file because of an environment variable (SSLKEYLOGFILE), so this takes the
- * place of GnuTLS's own function even when nobody listens. */
+/* A library must not write key material to a file because of an environment variable (SSLKEYLOGFILE). So this replaces
+ * GnuTLS's own function even if there is no listener. */
 static int on_key_log(gnutls_session_t session, const char *label, const gnutls_datum_t *secret) {
     const xl_tls *tls = gnutls_session_get_ptr(session);
     char line[64 + 1 + 2 * CLIENT_RANDOM_BYTES + 1 + 2 * XL_SECRET_MAX + 1];
@@ -193,7 +193,7 @@ static int on_key_log(gnutls_session_t session, const char *label, const gnutls_
     return 0;
 }
 
-/* ---- What both sides must agree on. ---- */
+/* ---- Negotiation ---- */
 
 bool xl_tls_is_wanted(const xl_tls *tls, const gnutls_datum_t *alpn) {
     for (unsigned int i = 0; i < tls->alpn_count; i++)
@@ -202,7 +202,8 @@ bool xl_tls_is_wanted(const xl_tls *tls, const gnutls_datum_t *alpn) {
     return false;
 }
 
-/* The client offered one of our protocols and its transport parameters, or the server answered with them. */
+/* Checks that the client offered one of our protocols and its transport parameters, or that the server answered with
+ * them. */
 static int check_negotiated(xl_tls *tls) {
     gnutls_datum_t alpn;
     if (gnutls_alpn_get_selected_protocol(tls->session, &alpn) != 0 || !xl_tls_is_wanted(tls, &alpn)) {
@@ -221,7 +222,7 @@ typedef struct {
     bool p256, x25519;
 } key_shares;
 
-/* RFC 8446 section 4.2.8: the length of the list, then of each share the group, the length of the key, and the key. */
+/* RFC 8446 section 4.2.8: the length of the list; for each share the group, the length of the key, and the key. */
 static int on_extension(void *user, unsigned id, const unsigned char *data, unsigned len) {
     key_shares *shares = user;
     for (size_t at = 2; id == EXT_KEY_SHARE && at + 4 <= len; at += 4 + ((size_t)data[at + 2] << 8 | data[at + 3])) {
@@ -232,16 +233,17 @@ static int on_extension(void *user, unsigned id, const unsigned char *data, unsi
     return 0;
 }
 
-/* The group of a key that is there costs no HelloRetryRequest; GnuTLS goes by its order of groups alone. */
+/* Prefers a group whose key share the client has sent, which saves a HelloRetryRequest. GnuTLS considers its order of
+ * groups alone. */
 static int prefer_shared_group(const xl_tls *tls, const gnutls_datum_t *client_hello) {
     key_shares shares = {0};
     if (gnutls_ext_raw_parse(&shares, on_extension, client_hello, GNUTLS_EXT_RAW_FLAG_TLS_CLIENT_HELLO) != 0)
-        return 0; /* the handshake itself says what is wrong */
+        return 0; /* the handshake itself reports the error */
     return shares.p256 && !shares.x25519 ? gnutls_priority_set(tls->session, tls->credentials->p256_first) : 0;
 }
 
-/* GnuTLS calls this before and after it parses a message; of a ClientHello after it is parsed, but before
- * EncryptedExtensions are: a client looks when the message after those arrives. */
+/* GnuTLS calls this before and after it parses a message. The call after a ClientHello finds it parsed, but that after
+ * EncryptedExtensions comes before they are: a client checks at the message that follows. */
 static int on_message(gnutls_session_t session, unsigned int type, unsigned int when, unsigned int incoming,
                       const gnutls_datum_t *message) {
     xl_tls *tls = gnutls_session_get_ptr(session);
@@ -262,7 +264,8 @@ static uint8_t alert_of_verification(unsigned int status) {
                                                                                : GNUTLS_A_BAD_CERTIFICATE;
 }
 
-/* A name in the subject is none (RFC 9110 section 4.3.4); GnuTLS takes it where no alternative name is. */
+/* A name in the subject does not count (RFC 9110 section 4.3.4), but GnuTLS accepts it if there is no alternative
+ * name. */
 static bool has_alternative_name(gnutls_session_t session) {
     unsigned int count = 0;
     const gnutls_datum_t *chain = gnutls_certificate_get_peers(session, &count);
@@ -277,15 +280,15 @@ static bool has_alternative_name(gnutls_session_t session) {
         unsigned int kind = 0;
         rc = gnutls_x509_crt_get_subject_alt_name2(crt, i, name, &len, &kind, NULL);
         if (rc == GNUTLS_E_SHORT_MEMORY_BUFFER)
-            rc = 0; /* a name that is longer than any of a host */
+            rc = 0; /* a name longer than any host's */
         has_one = rc >= 0 && (kind == GNUTLS_SAN_DNSNAME || kind == GNUTLS_SAN_IPADDRESS);
     }
     gnutls_x509_crt_deinit(crt);
     return has_one;
 }
 
-/* The one place that depends on the time of day: GnuTLS judges the certificates' validity by time(), or by what the
- * process gave gnutls_global_set_time_function(). Without CA certificates it is never reached. */
+/* GnuTLS judges the certificates' validity by time(), or by the function that the process gave to
+ * gnutls_global_set_time_function(). Not called without CA certificates. */
 static int on_verify(gnutls_session_t session) {
     xl_tls *tls = gnutls_session_get_ptr(session);
     unsigned int status = GNUTLS_CERT_INVALID;
@@ -365,7 +368,7 @@ bool xl_tls_is_alpn_list(const char *list) {
     }
 }
 
-/* "h3,hq-interop": the names between the commas. */
+/* Splits a list such as "h3,hq-interop" at its commas. */
 static void take_alpns(xl_tls *tls, const char *list) {
     snprintf(tls->alpn_list, sizeof tls->alpn_list, "%s", list);
     for (char *at = tls->alpn_list; *at != '\0'; at += *at == ',') {
@@ -440,9 +443,9 @@ int xl_tls_set_params(xl_tls *tls, const uint8_t *params, size_t len) {
     return 0;
 }
 
-/* ---- Driving it. ---- */
+/* ---- Driving the handshake ---- */
 
-/* A server says nothing more, and takes no more messages: the 7 kB of GnuTLS's session, and what hangs on it, go. */
+/* A server sends and accepts no further messages, so GnuTLS's session is freed: 7 kB and what it points to. */
 static void release_session(xl_tls *tls) {
     tls->is_resumed = xl_tls_is_resumed(tls);
     tls->took_early = xl_tls_early_is_accepted(tls);
@@ -473,7 +476,7 @@ static int advance(xl_tls *tls) {
         return xl_tls_fail(tls, GNUTLS_A_ILLEGAL_PARAMETER);
     tls->complete = rc == 0;
     if (tls->complete && tls->issues_tickets)
-        (void)gnutls_session_ticket_send(tls->session, 1, 0); /* without one the next handshake is a full one */
+        (void)gnutls_session_ticket_send(tls->session, 1, 0); /* if it fails, the next handshake is a full one */
     if (tls->complete && tls->is_server)
         release_session(tls);
     return 0;
@@ -517,11 +520,11 @@ static int deliver(xl_tls *tls, const uint8_t *message, size_t len) {
     xl_tls_takes_client_hello = message[0] == GNUTLS_HANDSHAKE_CLIENT_HELLO;
     const int error = advance(tls);
     xl_tls_takes_client_hello = false;
-    tls->identity_len = 0; /* it lies in the message */
+    tls->identity_len = 0; /* it points into the message */
     return error;
 }
 
-/* Makes room for `more` bytes. Room follows what has arrived, not what a header announces. */
+/* Makes room for `more` bytes. The room follows what has arrived, not what a header announces. */
 int xl_tls_reserve(xl_tls *tls, size_t more) {
     const size_t need = tls->message_len + more;
     if (need <= tls->message_cap)
@@ -535,7 +538,7 @@ int xl_tls_reserve(xl_tls *tls, size_t more) {
     return 0;
 }
 
-/* Takes bytes up to the end of the message that they belong to. Returns how many, or -1. */
+/* Takes bytes up to the end of the current message. Returns how many, or -1. */
 static ssize_t take_message_bytes(xl_tls *tls, const uint8_t *data, size_t len) {
     size_t wanted = MESSAGE_HEADER;
     if (tls->message_len == 0 && !is_expected(tls, data[0]))
@@ -565,7 +568,7 @@ int xl_tls_receive(xl_tls *tls, xl_level level, const uint8_t *data, size_t len)
     while (len > 0) {
         if (tls->failed)
             return -1;
-        /* Bytes left over from before a change of keys, or ahead of one. */
+        /* Bytes from before a change of keys, or ahead of one. */
         if (level != tls->read_level)
             return xl_tls_fail(tls, GNUTLS_A_UNEXPECTED_MESSAGE);
         if (tls->complete)

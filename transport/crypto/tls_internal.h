@@ -1,5 +1,5 @@
-/* What the files of the TLS handshake share: tls.c drives it, tls_sessions.c keeps what a client resumes by,
- * tls_replay.c takes 0-RTT data once. */
+/* Shared by the files of the TLS handshake: tls.c drives it, tls_sessions.c stores sessions for resumption,
+ * tls_replay.c accepts 0-RTT data once. */
 #ifndef XL_CRYPTO_TLS_INTERNAL_H
 #define XL_CRYPTO_TLS_INTERNAL_H
 
@@ -14,7 +14,7 @@
 #define ALPN_MAX            255 /* bytes of a whole list */
 #define ALPNS_MAX           8
 #define CLIENT_RANDOM_BYTES 32
-#define QUIC_EARLY_DATA     UINT32_MAX /* the one value of max_early_data_size, RFC 9001 section 4.6.1 */
+#define QUIC_EARLY_DATA     UINT32_MAX /* the only value of max_early_data_size, RFC 9001 section 4.6.1 */
 
 struct xl_tls {
     bool is_server, verify_peer, issues_tickets;
@@ -24,10 +24,10 @@ struct xl_tls {
     uint8_t alert;
     xl_level read_level;         /* level of the newest read keys: the only one at which messages are expected */
     gnutls_session_t session;    /* NULL on a server whose handshake is complete */
-    bool is_resumed, took_early; /* what the session was asked when the handshake was complete */
+    bool is_resumed, took_early; /* properties of the session, once it is freed */
     xl_tls_callbacks callbacks;
     char *server_name;               /* NULL on a server */
-    gnutls_datum_t alpns[ALPNS_MAX]; /* what is offered, or taken: into alpn_list */
+    gnutls_datum_t alpns[ALPNS_MAX]; /* protocols that are offered or accepted; they point into alpn_list */
     unsigned int alpn_count;
     char alpn_list[ALPN_MAX + 1], alpn[ALPN_MAX + 1];
     uint8_t *params; /* our transport parameters */
@@ -36,41 +36,41 @@ struct xl_tls {
     size_t message_len, message_cap;
     uint8_t header[MESSAGE_HEADER]; /* of the post-handshake message that is being skipped */
     size_t header_len, skip_left;
-    uint32_t version; /* of QUIC: its labels, and what a session is for */
+    uint32_t version; /* QUIC version, of labels and of saved sessions */
     xl_credentials *credentials;
     const xl_sessions *sessions; /* the credentials'; NULL: nothing is resumed */
-    unsigned tickets;            /* taken */
-    uint8_t *peer_params;        /* as they came, to be saved with a session */
+    unsigned tickets;            /* number that was taken */
+    uint8_t *peer_params;        /* as received, to be saved with a session */
     size_t peer_params_len;
 
-    uint8_t *loaded; /* the session that is resumed: its bytes, and what they say */
+    uint8_t *loaded; /* the session that is resumed: its bytes, and their parsed form */
     xl_session session_in;
     bool offers_early; /* client: 0-RTT keys were made */
-    bool was_retried;  /* HelloRetryRequest: 0-RTT would be refused, and is not tried with this server */
+    bool was_retried;  /* by a HelloRetryRequest: 0-RTT is refused, and later sessions with this server do not try it */
     xl_aead early_aead;
-    const uint8_t *identity; /* server: the first ticket of the ClientHello that is being handled */
+    const uint8_t *identity; /* server: the first ticket of the ClientHello that is being processed */
     size_t identity_len;
-    /* Client: of the session that is saved. */
+    /* Client: for the session that is saved. */
     uint64_t arrived_ns;
     uint32_t lifetime_s;
     bool allows_early;
     uint8_t *application, *token;
     size_t application_len, token_len;
-    unsigned remembered; /* how often: each time the session is saved again */
+    unsigned remembered; /* number of calls of xl_tls_remember(), which each save the session again */
     bool is_violation;
 };
 
 /* ---- tls.c ---- */
 
-/* The session whose handshake is being driven, and whether by a ClientHello: the library's check of replays, and its
- * clock, name none. */
+/* The session whose handshake is running, and whether it processes a ClientHello. GnuTLS's check of replays and its
+ * clock do not name the session. */
 extern _Thread_local xl_tls *xl_tls_driven;
 extern _Thread_local bool xl_tls_takes_client_hello;
 
-int xl_tls_fail(xl_tls *, uint8_t alert); /* -1; the first alert is the one that tells what went wrong */
+int xl_tls_fail(xl_tls *, uint8_t alert); /* returns -1; keeps the first alert */
 int xl_tls_aead_of(gnutls_cipher_algorithm_t, xl_aead *);
 bool xl_tls_is_wanted(const xl_tls *, const gnutls_datum_t *alpn);
-int xl_tls_reserve(xl_tls *, size_t more); /* room for more bytes of the message that is arriving; 0 or -1 */
+int xl_tls_reserve(xl_tls *, size_t more); /* room for more bytes of the current message; 0 or -1 */
 size_t xl_tls_body_len(const uint8_t header[MESSAGE_HEADER]);
 
 /* ---- tls_sessions.c ---- */
@@ -85,24 +85,24 @@ typedef struct {
 } xl_tls_ticket;
 
 size_t xl_tls_read_u16(xl_reader *);
-/* The next of the extensions that fill the rest of a message (RFC 8446 section 4.2). False after the last of them, and
- * at one that is cut off, of which the reader tells. */
+/* Reads the next of the extensions that fill the rest of a message (RFC 8446 section 4.2). False after the last one,
+ * and at a truncated one, at which the reader fails. */
 bool xl_tls_next_extension(xl_reader *, size_t *type, xl_reader *body);
 bool xl_tls_read_ticket(const uint8_t *message, size_t len, xl_tls_ticket *);
-/* Client: the session of an earlier connection, if there is one that fits. */
+/* Client: loads the session of an earlier connection, if one fits. */
 void xl_tls_load_session(xl_tls *);
 bool xl_tls_may_offer_early(const xl_tls *);
-/* 0-RTT data was taken under what the handshake has chosen. */
+/* Whether the handshake has chosen what 0-RTT data assumed, if any was sent. */
 bool xl_tls_early_data_fits(const xl_tls *);
-/* Bytes of post-handshake messages. 0 or -1. */
+/* Takes bytes of post-handshake messages. Returns 0 or -1. */
 int xl_tls_take_tickets(xl_tls *, const uint8_t *data, size_t len);
 
 /* ---- tls_replay.c ---- */
 
 uint64_t xl_tls_time_of_day_ns(void); /* the clock by which GnuTLS judges the age of a ticket */
-/* Server: a ticket leaves in this message. */
+/* Server: remembers the ticket in this outgoing message. */
 void xl_tls_remember_issued(const xl_tls *, const uint8_t *message, size_t len);
-/* Server: the ticket that this ClientHello offers, if it is the only one. */
+/* Server: finds the ticket that this ClientHello offers, if it is the only one. */
 void xl_tls_find_identity(xl_tls *, const uint8_t *message, size_t len);
 int xl_tls_accept_early_data(const xl_tls *);
 

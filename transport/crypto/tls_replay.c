@@ -1,4 +1,4 @@
-/* 0-RTT data is taken once for each ticket (RFC 8446 section 8.1, RFC 9001 section 9.2), whatever the clock says. */
+/* Accepts 0-RTT data once for each ticket (RFC 8446 section 8.1, RFC 9001 section 9.2), independent of the clock. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #define EXT_PRE_SHARED_KEY 41
 #define AGE_TOLERANCE_S    1
-#define REPLAY_WINDOW_MS   UINT32_MAX /* of the library; what keeps replays out is xl_outstanding */
+#define REPLAY_WINDOW_MS   UINT32_MAX /* of the library; xl_outstanding prevents replays */
 
 /* ---- Time of day ---- */
 
@@ -23,7 +23,7 @@ uint64_t xl_tls_time_of_day_ns(void) {
     return time_of_day ? time_of_day() : 0;
 }
 
-/* ---- Tickets that went out, and come back ---- */
+/* ---- Issued tickets ---- */
 
 void xl_tls_remember_issued(const xl_tls *tls, const uint8_t *message, size_t len) {
     xl_tls_ticket t;
@@ -31,9 +31,9 @@ void xl_tls_remember_issued(const xl_tls *tls, const uint8_t *message, size_t le
         xl_outstanding_add(tls->credentials->outstanding, t.ticket, t.ticket_len, tls->alpn);
 }
 
-/* The ticket of a ClientHello: the identity of pre_shared_key, if it is the only one. Which of several GnuTLS takes it
- * does not say, and the one that is taken here would be another one than its. 0-RTT data belongs to that one (RFC 8446
- * section 4.2.10). */
+/* Finds the ticket of a ClientHello: the identity of pre_shared_key, if it is the only one. If there were several,
+ * GnuTLS would not say which one it accepts, and this code might take another one. 0-RTT data belongs to the first (RFC
+ * 8446 section 4.2.10). */
 void xl_tls_find_identity(xl_tls *tls, const uint8_t *message, size_t len) {
     xl_reader r = xl_reader_of(message, len);
     tls->identity_len = 0;
@@ -53,7 +53,8 @@ void xl_tls_find_identity(xl_tls *tls, const uint8_t *message, size_t len) {
     }
 }
 
-/* GnuTLS asks this of 0-RTT data of a ticket that is genuine. Negative: the data is refused, the session is resumed. */
+/* GnuTLS calls this for 0-RTT data with an authentic ticket. Negative: the data is refused, and the session is
+ * resumed. */
 static int on_early_ticket(void *user, time_t expires, const gnutls_datum_t *key, const gnutls_datum_t *data) {
     (void)expires, (void)key, (void)data;
     xl_outstanding *issued = user;
@@ -69,9 +70,9 @@ static int on_early_ticket(void *user, time_t expires, const gnutls_datum_t *key
 }
 
 /* Clients that count the age of a ticket in whole seconds (Go, rustls) are up to a second ahead, and GnuTLS 3.7 refuses
- * 0-RTT data of a ticket that is older to its client than to itself. So for a ClientHello the library's clock is a
- * second late. It lets one be set by a function that is not in its headers; where that is missing, such data is
- * refused. What keeps replays out does not depend on the clock. */
+ * 0-RTT data of a ticket that is older by its client's count than by its own. So while it processes a ClientHello, the
+ * library's clock is a second ahead too. The function that replaces this clock is not in its headers; without it such
+ * data is refused. Replays are prevented without the clock. */
 extern void _gnutls_global_set_gettime_function(void (*)(struct timespec *)) __attribute__((weak));
 
 static void time_for_gnutls(struct timespec *t) {
@@ -84,7 +85,7 @@ int xl_credentials_allow_early_data(xl_credentials *c) {
     if (c->is_server ? !c->issues_tickets : !c->sessions.load)
         return XL_ERR_ARGUMENT;
     if (c->is_server && !c->anti_replay) {
-        /* First: the library refuses tickets of a time before it began to look for replays. */
+        /* Set the clock before: the library refuses tickets that are older than its check of replays. */
         if (_gnutls_global_set_gettime_function && time_of_day)
             _gnutls_global_set_gettime_function(time_for_gnutls);
         c->outstanding = calloc(1, sizeof *c->outstanding);

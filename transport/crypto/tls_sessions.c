@@ -1,4 +1,4 @@
-/* What a client keeps of a connection to resume it, and the tickets that bring it (RFC 9001 section 4.6). */
+/* What a client stores of a connection to resume it, and the tickets that make that possible (RFC 9001 section 4.6). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,14 +7,14 @@
 #include "crypto/tls_internal.h"
 
 #define MAX_TICKET_MESSAGE 8192 /* a longer NewSessionTicket is skipped */
-#define MAX_TICKETS        4    /* those after them are skipped */
+#define MAX_TICKETS        4    /* further ones are skipped */
 #define EXT_EARLY_DATA     42
 #define TICKET_MARGIN_S    10
 #define TICKET_MOST_S      UINT64_C(604800) /* a week, whatever the server says (RFC 8446 section 4.6.1) */
 #define REMEMBERED_MOST    8
-#define MAX_REMEMBERED     1024 /* bytes of a token, and of what an application keeps */
+#define MAX_REMEMBERED     1024 /* bytes of a token, and of an application's data */
 
-/* ---- Tickets as they stand in messages ---- */
+/* ---- Tickets in messages ---- */
 
 size_t xl_tls_read_u16(xl_reader *r) {
     const size_t high = xl_read_u8(r);
@@ -81,8 +81,8 @@ static void save_session(const xl_tls *tls) {
     gnutls_free(data.data);
 }
 
-/* A ticket carries 0-RTT data once, and a token is used once (RFC 9000 section 8.1.3): neither is left for the next
- * connection, whatever becomes of this one. */
+/* A ticket carries 0-RTT data once, and a token is used once (RFC 9000 section 8.1.3). So both are removed from the
+ * stored session, whatever becomes of this connection. */
 static void spend(const xl_tls *tls) {
     xl_session rest = tls->session_in;
     if (!rest.allows_early && rest.token.len == 0)
@@ -92,18 +92,18 @@ static void spend(const xl_tls *tls) {
     hand_over(tls, &rest);
 }
 
-/* A resumed handshake has no certificate, so a client that verifies resumes only what it verified by the same CAs. */
+/* A resumed handshake has no certificate, so a client that verifies resumes only what it verified with the same CAs. */
 static bool is_trusted(const xl_credentials *c, const xl_session *s) {
     return !c->verify_peer || xl_is_equal(s->trust, c->trust, sizeof s->trust);
 }
 
-/* The time of day may be unknown, or have been set back: then the TLS library alone judges. */
+/* If the time of day is unknown or was set back, the TLS library alone decides. */
 static bool is_fresh(const xl_session *s) {
     const uint64_t now = xl_tls_time_of_day_ns(), most = s->lifetime_s < TICKET_MOST_S ? s->lifetime_s : TICKET_MOST_S;
     return now == 0 || now < s->arrived_ns || (now - s->arrived_ns) / UINT64_C(1000000000) < most;
 }
 
-/* A session that cannot be read, is of another protocol or version, is not trusted or too old, is as none: the
+/* A session that cannot be read, is of another protocol or version, is not trusted or too old, is ignored: the
  * handshake is a full one. */
 void xl_tls_load_session(xl_tls *tls) {
     tls->loaded = malloc(XL_SESSION_MAX_BYTES);
@@ -132,7 +132,7 @@ uint32_t xl_credentials_session_version(const xl_credentials *c, const char *ser
     return is_fit ? s.version : 0;
 }
 
-/* GnuTLS leaves a ticket out whose time is over, and must not be asked for 0-RTT then. */
+/* GnuTLS leaves out a ticket that has expired, and must then not be asked for 0-RTT. */
 bool xl_tls_may_offer_early(const xl_tls *tls) {
     const xl_session *s = &tls->session_in;
     const uint64_t now = xl_tls_time_of_day_ns();
@@ -140,7 +140,7 @@ bool xl_tls_may_offer_early(const xl_tls *tls) {
            (now - s->arrived_ns) / UINT64_C(1000000000) + TICKET_MARGIN_S < s->lifetime_s;
 }
 
-/* ---- What is kept for the next connection ---- */
+/* ---- Data for the next connection ---- */
 
 const uint8_t *xl_tls_remembered(const xl_tls *tls, xl_tls_memory what, size_t *len) {
     const xl_session *s = &tls->session_in;
@@ -169,9 +169,9 @@ bool xl_tls_early_is_accepted(const xl_tls *tls) {
     return tls->session ? (gnutls_session_get_flags(tls->session) & GNUTLS_SFLAGS_EARLY_DATA) != 0 : tls->took_early;
 }
 
-/* 0-RTT data was taken under the protocol and the cipher of the session: the handshake must have chosen the same (RFC
- * 8446 section 4.2.10). Where it was not taken the protocol counts alone: what was said in the one is nothing in the
- * other. */
+/* 0-RTT data was sent under the protocol and the cipher of the session, so the handshake must have chosen the same (RFC
+ * 8446 section 4.2.10). If the data was refused, only the protocol counts, because what was sent in one protocol means
+ * nothing in another. */
 bool xl_tls_early_data_fits(const xl_tls *tls) {
     xl_aead aead;
     if (!tls->offers_early)
@@ -182,9 +182,9 @@ bool xl_tls_early_data_fits(const xl_tls *tls) {
                        (xl_tls_aead_of(gnutls_cipher_get(tls->session), &aead) == 0 && aead == tls->early_aead));
 }
 
-/* ---- Tickets that come ---- */
+/* ---- Incoming tickets ---- */
 
-/* The bytes of a NewSessionTicket that is kept. */
+/* Stores bytes of a NewSessionTicket. */
 static int collect_ticket(xl_tls *tls, const uint8_t *data, size_t len) {
     if (xl_tls_reserve(tls, len) != 0)
         return -1;
@@ -193,7 +193,7 @@ static int collect_ticket(xl_tls *tls, const uint8_t *data, size_t len) {
     return 0;
 }
 
-/* One that GnuTLS does not take costs the session, not the connection. */
+/* A ticket that GnuTLS does not accept costs the session, not the connection. */
 static int take_ticket(xl_tls *tls) {
     const size_t len = tls->message_len;
     xl_tls_ticket t;
@@ -209,7 +209,7 @@ static int take_ticket(xl_tls *tls) {
     tls->lifetime_s = t.lifetime_s;
     if (gnutls_handshake_write(tls->session, GNUTLS_ENCRYPTION_LEVEL_APPLICATION, tls->message, len) < 0)
         return 0;
-    tls->arrived_ns = xl_tls_time_of_day_ns(); /* not before the library's own note of it */
+    tls->arrived_ns = xl_tls_time_of_day_ns(); /* not before the library's own timestamp */
     save_session(tls);
     return 0;
 }
@@ -224,8 +224,8 @@ static int take_ticket_body(xl_tls *tls, const uint8_t *data, size_t len) {
     return tls->skip_left == 0 ? take_ticket(tls) : 0;
 }
 
-/* After the handshake only a server speaks, and only NewSessionTicket: saved where sessions are kept, else skipped. A
- * KeyUpdate is a connection error (RFC 9001 section 6). */
+/* After the handshake only a server may send messages, and only NewSessionTicket. It is saved if sessions are kept,
+ * else skipped. A KeyUpdate is a connection error (RFC 9001 section 6). */
 int xl_tls_take_tickets(xl_tls *tls, const uint8_t *data, size_t len) {
     while (len > 0) {
         if (tls->skip_left > 0) {
