@@ -1,6 +1,6 @@
 #include "qlog/frames.h"
 
-/* ,"name":value: frame_type always stands before. */
+/* Writes ,"name":value. frame_type always comes before. */
 static inline __attribute__((always_inline)) void member(xl_json *j, const char *name) {
     xl_json_member(j, name, true);
 }
@@ -19,7 +19,7 @@ static void member_hex(xl_json *j, const char *name, const uint8_t *data, size_t
     xl_json_text(j, "\"");
 }
 
-/* Of frames the draft's raw.length is the value of their length field. */
+/* In frames, the draft's raw.length is the value of their length field. */
 static void member_raw(xl_json *j, size_t len) {
     member(j, "raw");
     xl_json_text(j, "{\"length\":");
@@ -49,9 +49,9 @@ static void member_qoe(xl_json *j, const xl_qoe *qoe) {
     xl_json_text(j, "}");
 }
 
-#define MEMBER_BYTES 44 /* a member with a number takes no more, nor does a range */
+#define MEMBER_BYTES 44 /* upper bound for a member with a number, and for a range */
 
-/* There is room, by xl_json_has_room(). */
+/* Requires xl_json_has_room(). */
 static __attribute__((always_inline)) inline char *put_u64(char *at, const char *name, uint64_t v) {
     return xl_json_put_u64(xl_json_put(at, name), v);
 }

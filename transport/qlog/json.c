@@ -21,12 +21,12 @@ static unsigned digits_of(uint64_t v) {
                                       UINT64_C(100000000000000000),
                                       UINT64_C(1000000000000000000),
                                       UINT64_C(10000000000000000000)};
-    /* 1233 / 4096 is log10 of 2, nearly. */
+    /* 1233 / 4096 is nearly log10(2). */
     const unsigned bits = 64 - (unsigned)__builtin_clzll(v | 1), n = bits * 1233 >> 12;
     return n + (v >= powers[n]);
 }
 
-/* Two digits at a time, from the last on. */
+/* Writes two digits at a time, from the last ones on. */
 char *xl_json_put_long_u64(char *at, uint64_t v) {
     static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
                                 "40414243444546474849505152535455565758596061626364656667686970717273747576777879"

@@ -1,5 +1,5 @@
-/* JSON text into a fixed buffer, without printf: the log is written for every packet. Text that does not fit sets
- * `overflow` and from then on nothing is written. */
+/* Writes JSON text into a fixed buffer, without printf, because the log is written for every packet. Text that does not
+ * fit sets `overflow`; from then on nothing is written. */
 #ifndef XL_QLOG_JSON_H
 #define XL_QLOG_JSON_H
 
@@ -14,7 +14,7 @@ typedef struct {
     bool overflow;
 } xl_json;
 
-/* Verbatim. Inline, so that the length and the copy of a literal are the compiler's work. */
+/* Appends the bytes verbatim. Inline, so that the compiler computes the length of a literal and copies it. */
 static inline void xl_json_bytes(xl_json *j, const char *bytes, size_t n) {
     if (j->overflow || j->cap - j->used < n) {
         j->overflow = true;
@@ -24,7 +24,7 @@ static inline void xl_json_bytes(xl_json *j, const char *bytes, size_t n) {
     j->used += n;
 }
 
-/* For text that is put without further checks. False: there is none from now on. */
+/* Checks the room for text that is put without further checks. False: nothing is written from now on. */
 static inline bool xl_json_has_room(xl_json *j, size_t n) {
     j->overflow |= j->cap - j->used < n;
     return !j->overflow;
@@ -52,7 +52,7 @@ static inline __attribute__((always_inline)) void xl_json_member(xl_json *j, con
 
 #define XL_JSON_DIGITS 20 /* of 64 bits */
 
-/* Digits at `at`, which has room for XL_JSON_DIGITS; returns their end. */
+/* Writes the digits of v to `at`, which must have room for XL_JSON_DIGITS. Returns their end. */
 char *xl_json_put_long_u64(char *at, uint64_t v);
 
 static inline char *xl_json_put_u64(char *at, uint64_t v) {
@@ -62,14 +62,14 @@ static inline char *xl_json_put_u64(char *at, uint64_t v) {
     return at + 1;
 }
 
-/* Verbatim, where there is room: of a literal. */
+/* Copies a literal to `at`, which must have room for it. */
 static inline __attribute__((always_inline)) char *xl_json_put(char *at, const char *text) {
     const size_t n = strlen(text);
     memcpy(at, text, n);
     return at + n;
 }
 
-char *xl_json_put_ms(char *at, uint64_t us); /* as xl_json_ms(): XL_JSON_DIGITS and one more */
+char *xl_json_put_ms(char *at, uint64_t us); /* as xl_json_ms(); needs room for XL_JSON_DIGITS + 1 */
 
 static inline void xl_json_u64(xl_json *j, uint64_t v) {
     char digits[XL_JSON_DIGITS];
@@ -81,7 +81,7 @@ static inline void xl_json_u64(xl_json *j, uint64_t v) {
 
 void xl_json_ms(xl_json *, uint64_t us); /* microseconds as milliseconds: 1500 -> 1.500 */
 void xl_json_hex(xl_json *, const uint8_t *, size_t n);
-/* Quoted and escaped, at most `max` bytes of the string; what is not UTF-8 becomes U+FFFD (RFC 8259 section 8.1). */
+/* Writes at most `max` bytes of the string, quoted and escaped. Invalid UTF-8 becomes U+FFFD (RFC 8259 section 8.1). */
 void xl_json_string(xl_json *, const char *, size_t n, size_t max);
 
 #endif

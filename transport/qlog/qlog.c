@@ -7,24 +7,24 @@
 #include "qlog/json.h"
 
 enum {
-    PIECE_BYTES = 16 * 1024,            /* handed over as soon as so much has gathered */
-    PACKET_BYTES = 16 * 1024,           /* of text for one packet, its closing brackets apart */
-    APPLICATION_BYTES = 15 * 1024,      /* of the data of an application's event */
-    RECORD_BYTES = PACKET_BYTES + 1024, /* no record is larger; the other events have at most two strings of 6 KB */
+    PIECE_BYTES = 16 * 1024,            /* passed to the sink once this much has gathered */
+    PACKET_BYTES = 16 * 1024,           /* text of one packet, without its closing brackets */
+    APPLICATION_BYTES = 15 * 1024,      /* data of an application's event */
+    RECORD_BYTES = PACKET_BYTES + 1024, /* upper bound of a record; the other events have at most two strings of 6 KB */
 };
 
-/* Why nothing of a stream is copied onto each path. */
+/* Why nothing of a stream is copied onto a path, for each path. */
 typedef struct {
     uint64_t stream_id;
-    const char *why[XL_MAX_PATHS]; /* NULL: it is, or was not looked at */
+    const char *why[XL_MAX_PATHS]; /* NULL: it is copied, or was not examined */
 } refusal;
 
-/* What was written last: events that report a state are written when it changes. Strings are literals. */
+/* The values last written. Events that report a state are written when it changes. Strings are literals. */
 typedef struct {
     const char *phase[XL_MAX_PATHS];
     bool has_selection[XL_MAX_PATHS];
     xl_qlog_selection selection[XL_MAX_PATHS];
-    bool is_waiting; /* the scheduler, since data was sent last */
+    bool is_waiting; /* reported since data was last sent */
     bool has_gate;
     const char *gate_why;
     refusal *refusals;
@@ -36,7 +36,7 @@ struct xl_qlog {
     void *sink; /* NULL: not opened yet */
     bool is_server;
     xl_cid odcid;
-    size_t whole_bytes; /* of out, up to the end of the last record */
+    size_t whole_bytes; /* length of `out` up to the end of its last record */
     uint64_t omitted;   /* records left out before the sink was opened */
     uint64_t reference_us;
     uint64_t exponents[2]; /* ack_delay_exponent of received [0] and sent [1] ACKs */
@@ -58,7 +58,7 @@ static void flush(xl_qlog *q) {
     q->out.used = 0;
 }
 
-/* Without a sink records stay as long as there is room. */
+/* Without a sink, records are kept as long as there is room. */
 static void end_record(xl_qlog *q) {
     xl_json_text(&q->out, "\n");
     if (q->out.used >= PIECE_BYTES && q->sink) {
@@ -70,14 +70,14 @@ static void end_record(xl_qlog *q) {
     q->whole_bytes = q->out.used;
 }
 
-/* RS and time of an event, up to its name (RFC 7464). */
+/* Writes RS and the time of an event, up to its name (RFC 7464). */
 static inline void begin_record(xl_qlog *q, xl_json *j, uint64_t now) {
     xl_json_text(j, "\x1e{\"time\":");
     xl_json_ms(j, now > q->reference_us ? now - q->reference_us : 0);
     xl_json_text(j, ",\"name\":\"");
 }
 
-/* Up to and including the brace that opens its data. */
+/* Writes an event up to and including the brace that opens its data. */
 static inline __attribute__((always_inline)) void begin_event(xl_qlog *q, xl_json *j, uint64_t now,
                                                               const char *category, const char *name) {
     begin_record(q, j, now);
@@ -92,7 +92,7 @@ static void end_event(xl_qlog *q) {
     end_record(q);
 }
 
-/* "name": with a comma before it unless it is the first of its object. */
+/* Writes "name": with a comma before it unless it is the first of its object. */
 static inline __attribute__((always_inline)) void member(xl_json *j, const char *name) {
     xl_json_member(j, name, j->used > 0 && j->p[j->used - 1] != '{');
 }
@@ -148,8 +148,8 @@ static inline __attribute__((always_inline)) void member_path(const xl_qlog *q, 
         member_u64(j, id_name, q->path_ids[path]);
 }
 
-/* draft-ietf-quic-qlog-main-schema-14, section 4 (sequential files); draft-ietf-quic-qlog-quic-events-13. The events of
- * ours have schemas of their own: docs/reference/results.md. */
+/* draft-ietf-quic-qlog-main-schema-14, section 4 (sequential files); draft-ietf-quic-qlog-quic-events-13. Our own
+ * events have separate schemas: docs/reference/results.md. */
 static void put_header_record(xl_qlog *q) {
     xl_json *j = &q->out;
     xl_json_text(j, "\x1e{\"file_schema\":\"urn:ietf:params:qlog:file:sequential\","
@@ -259,7 +259,7 @@ void xl_qlog_packet_begin(xl_qlog *q, uint64_t now, bool sent, xl_packet_type ty
         return;
     xl_qlog_packet_end(q);
     learn_path_id(q, path, path_id);
-    /* There is room for all of it. */
+    /* The buffer has room for all of this. */
     char *at = xl_json_put(q->packet_text, "\x1e{\"time\":");
     at = xl_json_put_ms(at, now > q->reference_us ? now - q->reference_us : 0);
     at = sent ? xl_json_put(at, ",\"name\":\"quic:packet_sent\"")
@@ -327,7 +327,7 @@ typedef struct {
     bool is_time;
 } metric;
 
-/* Writes the metrics that differ from `last` (NULL: all). Says whether there were any. */
+/* Writes the metrics that differ from `last` (NULL: all). Returns whether there were any. */
 static bool put_changed_metrics(xl_json *j, const xl_qlog_metrics *now, const xl_qlog_metrics *last) {
     static const metric metrics[] = {
         {"smoothed_rtt", offsetof(xl_qlog_metrics, srtt_us), true},
@@ -417,7 +417,7 @@ void xl_qlog_path(xl_qlog *q, uint64_t now, const char *name, int path, uint64_t
     end_event(q);
 }
 
-/* "name":[0,2] of a bit set; nothing of an empty one. */
+/* Writes "name":[0,2] for a bit set; nothing for an empty one. */
 static void member_paths(xl_json *j, const char *name, uint32_t paths) {
     if (paths == 0)
         return;
@@ -509,7 +509,7 @@ static void member_gate(xl_json *j, const xl_qlog_gate *gate) {
     member_ms(j, "deliver_time_max_ms", gate->deliver_time_max_us);
 }
 
-/* Where it is kept why nothing of the stream goes onto that path; NULL: out of memory. */
+/* Returns where the reason for copying nothing of the stream onto that path is stored; NULL: out of memory. */
 static const char **refusal_of(xl_qlog *q, uint64_t stream_id, int path) {
     said *s = &q->said;
     for (size_t i = 0; i < s->refusal_count; i++)
@@ -608,7 +608,7 @@ void xl_qlog_qoe_received(xl_qlog *q, uint64_t now, const xl_qoe *qoe) {
     end_event(q);
 }
 
-/* Two are of the QUIC schema; it asks more of connection_started than is known here. */
+/* Two of the names belong to the QUIC schema. Its connection_started requires more than is known here. */
 void xl_qlog_connection(xl_qlog *q, uint64_t now, const char *name, const char *detail) {
     if (!q)
         return;
