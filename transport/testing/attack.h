@@ -40,7 +40,7 @@ static inline void begin(attack *a, bool to_server, xl_dialect dialect, size_t l
     a->w = xl_writer_of(a->frames, sizeof a->frames);
 }
 
-/* The frames written so far go to the victim in a forged packet, on this path and with this CID of the victim's. */
+/* Sends the frames written so far to the victim in a forged packet, on this path and to this CID of the victim's. */
 static inline void deliver_to(attack *a, const xl_cid *dcid, uint64_t path_id, const pair_link *l) {
     pair *p = &a->p;
     uint8_t packet[PAIR_MTU];
@@ -58,7 +58,7 @@ static inline void deliver_to(attack *a, const xl_cid *dcid, uint64_t path_id, c
     a->w = xl_writer_of(a->frames, sizeof a->frames);
 }
 
-/* As a packet of the peer's own, on path 0, so that its books are in order afterwards. */
+/* Sends them as a packet of the peer's own, on path 0, so that its state stays consistent. */
 static inline void deliver(attack *a) {
     pair *p = &a->p;
     uint8_t packet[PAIR_MTU];
@@ -76,7 +76,7 @@ static inline void deliver(attack *a) {
     a->w = xl_writer_of(a->frames, sizeof a->frames);
 }
 
-/* The error that the victim closes with; or it goes on. */
+/* Delivers the frames. Returns the error that the victim closes with, or STILL_OPEN. */
 static inline uint64_t outcome(attack *a) {
     deliver(a);
     uint64_t code = xl_conn_is_live(victim(a)) ? STILL_OPEN : victim(a)->closing.code;

@@ -1,5 +1,5 @@
-/* For tests: a server that lives on, and clients that come one after the other with what they kept. Included by test
- * programs; every function is static. */
+/* For tests: a server that keeps running, and clients that come one after the other with the session that they stored.
+ * Included by test programs; every function is static. */
 #ifndef XL_TESTING_EARLY_WORLD_H
 #define XL_TESTING_EARLY_WORLD_H
 
@@ -11,7 +11,6 @@
 #include "endpoint/tokens.h"
 #include "wire/frame.h"
 
-/* A world in which one server lives on and clients come one after the other. */
 typedef struct {
     pair p;
     store kept;
@@ -51,7 +50,7 @@ static inline void world_accepts(world *w) {
     assert_int_equal(0, xl_credentials_allow_early_data(w->p.server_credentials));
 }
 
-/* The first connection: it brings the session. */
+/* The first connection, which brings the session. */
 static inline void meet(world *w) {
     pair_establish(&w->p);
     pair_run(&w->p, 500000);
@@ -80,7 +79,7 @@ static inline void drop_queue(pair *p) {
     }
 }
 
-/* A new client of the same server, after the old one has gone without a word. */
+/* A new client of the same server, after the old one has gone silently. */
 static inline void come_back(world *w) {
     pair *p = &w->p;
     int error;
@@ -103,7 +102,7 @@ static inline bool early_event(pair *p) {
     return was_early;
 }
 
-/* Until the request is answered, perhaps before the handshake is complete. */
+/* Runs until the request is answered, perhaps before the handshake is complete. Returns the time that it took, µs. */
 static inline uint64_t finish(world *w, size_t i) {
     uint64_t end = w->p.now + 10000000;
     while (!w->p.request[i].done && w->p.now < end && !w->p.client_closed)

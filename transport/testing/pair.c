@@ -5,8 +5,8 @@
 
 #define PAIR_MOST_BYTES 16384
 
-/* Up to PAIR_MOST_BYTES of what a stream carries from an offset on: parts of one pattern, which is too long to match
- * itself by chance. Whole parts are compared, since a loop over bytes costs more than the connections do. */
+/* Returns up to PAIR_MOST_BYTES of a stream's content from an offset on: part of a pattern that is too long to match
+ * itself by chance. Whole parts are compared, because a loop over bytes costs more than the connections do. */
 static const uint8_t *pair_bytes(uint64_t stream, uint64_t offset) {
     enum { PERIOD = 32768 };
     static uint8_t pattern[PERIOD + PAIR_MOST_BYTES];

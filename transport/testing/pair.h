@@ -20,7 +20,7 @@
 
 typedef struct pair_link {
     xl_addr client, server;
-    xl_addr nat;             /* what the server sees in place of client; family 0: client itself */
+    xl_addr nat;             /* address that the server sees instead of `client`; family 0: none */
     uint64_t delay_us[2];    /* 0: client to server, 1: server to client */
     uint64_t bytes_per_s[2]; /* 0 = unlimited */
     uint64_t queue_us;       /* longest queueing delay; beyond it packets are dropped; 0 = no limit */
@@ -29,12 +29,12 @@ typedef struct pair_link {
     uint64_t busy_until[2];
     uint64_t packets[2], bytes[2];
     double early_drop;            /* probability of a drop at a full queue, less in proportion at a shorter one */
-    struct pair_link *bottleneck; /* whose rate and queue it shares, possibly another pair's; NULL = its own */
+    struct pair_link *bottleneck; /* link whose rate and queue it shares, possibly another pair's; NULL: its own */
     uint64_t longest_wait_us;     /* of a packet in its queue */
-    size_t mtu;                   /* longer datagrams are dropped without a word; 0 = none are */
+    size_t mtu;                   /* longer datagrams are dropped silently; 0: none are */
     double ce;                    /* probability that a datagram marked ECT comes with CE */
-    bool bleaches, drops_marked;  /* sets the ECN field to 0; drops what is marked */
-    uint64_t marked[2];           /* datagrams that left with a mark */
+    bool bleaches, drops_marked;  /* sets the ECN field to 0; drops marked datagrams */
+    uint64_t marked[2];           /* datagrams that were sent with a mark */
 } pair_link;
 
 typedef struct pair_datagram {
@@ -79,11 +79,11 @@ typedef struct {
     unsigned client_migrations, server_migrations, path_events[6];
     uint64_t stream_events;
     unsigned datagrams_acked, datagrams_lost; /* events of either side */
-    xl_frame_mark mark;                       /* size > 0: given with every response */
-    xl_addr unreachable;                      /* of the server: what is sent to it or from it is lost */
+    xl_frame_mark mark;                       /* size > 0: set with every response */
+    xl_addr unreachable;                      /* an address of the server: datagrams to it or from it are lost */
     void (*tamper)(void *user, bool to_server, uint8_t *data, size_t len);
     void *tamper_user;
-    pair_log qlog; /* the server's: it schedules */
+    pair_log qlog; /* the server's, which schedules */
 } pair;
 
 static inline xl_addr pair_addr(uint8_t host, uint16_t port) {
@@ -107,27 +107,27 @@ void pair_enqueue(pair *p, bool to_server, const xl_datagram *d, const uint8_t *
 void pair_events(pair *p);
 void pair_flush(pair *p);
 
-/* What has arrived by now. */
+/* Delivers the datagrams that have arrived by now. */
 void pair_deliver_due(pair *p);
 
-/* When the next thing happens; XL_NEVER: nothing will. */
+/* Time of the next event; XL_NEVER: none. */
 uint64_t pair_next(const pair *p);
 
-/* Jumps to the next event; false when nothing will ever happen again. */
+/* Jumps to the next event. False: there will be none. */
 bool pair_step(pair *p);
 
-/* Runs for so long on the virtual clock. */
+/* Runs for this long on the virtual clock. */
 void pair_run(pair *p, uint64_t duration_us);
 size_t pair_ask(pair *p, uint64_t size);
 
-/* Until the handshake is complete on both sides. */
+/* Runs until the handshake is complete on both sides. */
 void pair_handshake(pair *p);
 void pair_establish(pair *p);
 
-/* Until request i is complete; gives its completion time in µs, UINT64_MAX when `limit` passed first. */
+/* Runs until request i is complete. Returns its completion time in µs, or UINT64_MAX if limit_us passed first. */
 uint64_t pair_finish(pair *p, size_t i, uint64_t limit_us);
 
-/* A request for `size` bytes, which has to be complete before the limit. */
+/* Requests `size` bytes, which must be complete before the limit. */
 void pair_transfer(pair *p, uint64_t size, uint64_t limit_us);
 xl_path_stats pair_server_path(pair *p, size_t i);
 

@@ -4,7 +4,7 @@
 
 #include "testing/pair.h"
 
-/* A path's rate in both directions, with 100 ms of queue. */
+/* Limits both directions of a path, with 100 ms of queue. */
 static inline void limit(pair_link *l, uint64_t mbps) {
     l->bytes_per_s[0] = l->bytes_per_s[1] = mbps * 125000;
     l->queue_us = 100000;
@@ -14,7 +14,7 @@ static inline void delay(pair_link *l, uint64_t one_way_us) {
     l->delay_us[0] = l->delay_us[1] = one_way_us;
 }
 
-/* Two paths of 20 Mbps, both validated. */
+/* Connects with validated paths, of 20 Mbps unless they have a rate. */
 static inline void start(pair *p) {
     if (!p->client_config.scheme.scheduler || strcmp(p->client_config.scheme.scheduler, "xlink") != 0)
         pair_multipath(p, "minrtt", "none");

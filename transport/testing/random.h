@@ -1,5 +1,5 @@
-/* For tests: what an emulated link loses, what a hostile peer sends. xoshiro256** (Blackman, Vigna 2018), seeded by
- * splitmix64; four outputs foretell all others, so the library draws from crypto/random.h instead. */
+/* For tests: losses of an emulated link, bytes of a hostile peer. xoshiro256** (Blackman, Vigna 2018), seeded by
+ * splitmix64. Four outputs determine all others, so the library uses crypto/random.h instead. */
 #ifndef XL_TESTING_RANDOM_H
 #define XL_TESTING_RANDOM_H
 

@@ -1,4 +1,4 @@
-/* What tests of re-injection share: two paths, an outage, and what the server's qlog says. */
+/* Shared by tests of re-injection: two paths, an outage, and the contents of the server's qlog. */
 #ifndef XL_TESTING_REINJECTION_H
 #define XL_TESTING_REINJECTION_H
 
@@ -6,11 +6,11 @@
 
 #include <jansson.h>
 
-#define PACKET 1400 /* bytes of a stream in a full packet, nearly */
+#define PACKET 1400 /* approximate bytes of a stream in a full packet */
 
 /* ---- the server's qlog ---- */
 
-/* Ends the server, which completes its log, and gives the log as an array of records. */
+/* Ends the server, which completes its log, and returns the log as an array of records. */
 static inline json_t *read_log(pair *p) {
     json_t *records = json_array();
     xl_endpoint_free(p->server);
@@ -77,7 +77,7 @@ static inline void start(pair *p) {
         assert_int_equal(XL_PATH_ACTIVE, pair_server_path(p, i).state);
 }
 
-/* Takes the newest `count` datagrams to the client that are under way on a link out of the network. */
+/* Removes the newest `count` datagrams to the client that are in transit on a link. */
 static inline void lose_newest(pair *p, size_t link, size_t count) {
     while (count-- > 0) {
         pair_datagram **newest = NULL;
@@ -91,7 +91,7 @@ static inline void lose_newest(pair *p, size_t link, size_t count) {
     }
 }
 
-/* Until the server has sent all of its answer once. */
+/* Runs until the server has sent all of its answer once. */
 static inline void until_flushed(pair *p, size_t request) {
     const xl_stream *s = xl_conn_stream(p->sc, p->request[request].id);
     while (!s || !xl_send_is_flushed(&s->send)) {

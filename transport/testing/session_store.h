@@ -1,4 +1,4 @@
-/* For tests: where a client keeps its newest session. Included by test programs; every function is static. */
+/* For tests: stores a client's newest session. Included by test programs; every function is static. */
 #ifndef XL_TESTING_SESSION_STORE_H
 #define XL_TESTING_SESSION_STORE_H
 

@@ -23,7 +23,7 @@
 #define NOT_BEFORE_S  UINT64_C(1700000000)
 #define WHOLE_FLIGHTS SIZE_MAX
 
-/* One end: the handshake and everything that it handed out. */
+/* One end: the handshake and everything that its callbacks received. */
 typedef struct {
     xl_tls *tls;
     uint8_t out[XL_LEVEL_COUNT][FLIGHT_MAX]; /* bytes for the peer that were not delivered yet */
@@ -125,7 +125,7 @@ static inline void close_pair(pair *p) {
 
 #define PAIR_TEST(name) TEST_OF(name, pair, p, close_pair)
 
-/* Hands what `from` wrote to `to`, lower levels first, `step` bytes at a time. Returns what the receiver said. */
+/* Passes the output of `from` to `to`, lower levels first, `step` bytes at a time. Returns the receiver's result. */
 static inline int deliver(end *from, end *to, size_t step) {
     int rc = 0;
     for (xl_level level = XL_LEVEL_INITIAL; level < XL_LEVEL_COUNT && rc == 0; level++) {
