@@ -1,4 +1,4 @@
-/* Acknowledgement, loss, probe timeout (RFC 9002), and what they mean for what a packet carried. */
+/* Acknowledgement, loss, probe timeout (RFC 9002), and their effect on what a packet carried. */
 #include "connection/acks.h"
 
 #include <string.h>
@@ -13,11 +13,11 @@
 
 #define FIRST_NUMBER_BELOW (UINT64_C(1) << 14)
 
-/* Ack-eliciting packets of one path that were lost, with none acknowledged in between. */
+/* A run of lost ack-eliciting packets of one path, with none acknowledged in between. */
 typedef struct {
     bool has_begun;
-    uint64_t began_at, newest_pn; /* sending time of the first; packet number of the latest */
-    uint64_t longest_us;          /* from the first to the last packet of the longest run so far */
+    uint64_t began_at, newest_pn; /* sending time of the first packet; packet number of the latest */
+    uint64_t longest_us;          /* from the first to the last packet of the longest run */
 } loss_run;
 
 /* What one ACK frame, or one pass of loss detection, changed. */
@@ -25,13 +25,13 @@ typedef struct {
     xl_connection *c;
     xl_space *space;
     xl_level level;
-    xl_path *arrived_on; /* of an ACK frame */
-    xl_path *measured;   /* whose acknowledgement RTT has a sample by it */
-    bool is_given_up;    /* the window is not charged for these losses */
+    xl_path *arrived_on; /* path on which the ACK frame arrived */
+    xl_path *measured;   /* path whose ack_rtt got a sample */
+    bool is_given_up;    /* the window is not reduced for these losses */
     bool any_acked[XL_MAX_PATHS];
     loss_run run[XL_MAX_PATHS];
     uint64_t lost_packets;
-    bool is_out_of_phase;          /* a packet under new keys was acknowledged by one under old keys */
+    bool is_out_of_phase;          /* a packet under new keys was acknowledged in one under old keys */
     uint64_t marked[XL_MAX_PATHS]; /* packets with ECT(0) that this ACK newly acknowledges, of the present network */
     uint64_t marked_in_all, newest_marked_at;
     int newest_marked_on; /* path */
@@ -47,7 +47,7 @@ uint64_t xl_conn_space_number(const xl_connection *c, const xl_space *s) {
     return UINT64_MAX;
 }
 
-/* The packet number space with that number; NULL where its path is gone. */
+/* Returns the packet number space with that number; NULL if its path is gone. */
 static xl_space *space_at(xl_connection *c, uint64_t number) {
     if (number < XL_LEVEL_COUNT)
         return &c->space[number];
@@ -66,7 +66,7 @@ static xl_packet_type packet_type_of(xl_level level) {
     return types[level];
 }
 
-/* ---- What was carried ---- */
+/* ---- Frames of acknowledged and lost packets ---- */
 
 static void stream_frame_acked(xl_connection *c, xl_sent_frame *r) {
     xl_stream *s = xl_conn_stream(c, r->id);
@@ -125,7 +125,7 @@ static void record_acked(xl_connection *c, xl_sent_frame *r) {
     case XL_SF_DATAGRAM:
         xl_conn_emit(c, (xl_event){.type = XL_EVENT_DATAGRAM_ACKED, .datagram_id = r->id});
         break;
-    default: /* the rest only matters when it is lost */
+    default: /* the others only matter when they are lost */
         break;
     }
 }
@@ -175,7 +175,7 @@ static void record_lost(xl_connection *c, xl_sent_frame *r) {
     case XL_SF_MAX_STREAMS_UNI:
         c->streams.max_pending[1] = true;
         break;
-    case XL_SF_DATA_BLOCKED: /* of no use where the limit has been raised since */
+    case XL_SF_DATA_BLOCKED: /* pointless if the limit was raised since */
         c->streams.data_blocked_pending = r->offset == c->streams.flow_out.limit;
         break;
     case XL_SF_STREAM_DATA_BLOCKED:
@@ -290,7 +290,7 @@ static void congestion_was_signalled(xl_connection *c, xl_path *p, uint64_t sent
         p->cc.ops->on_loss(p->cc.state, sent_at, 0, c->now);
 }
 
-/* RFC 9000 section 13.4.2.1. An ACK that does not raise the largest number may be a late one. */
+/* RFC 9000 section 13.4.2.1. An ACK that does not raise the largest number may be late, so its counts are ignored. */
 static void take_ecn_counts(xl_connection *c, settlement *m, const xl_ack_frame *f, bool is_newest) {
     if (m->level != XL_LEVEL_APP || !is_newest || m->marked_in_all == 0)
         return;
@@ -354,7 +354,7 @@ static void sample_rtt(settlement *m, const xl_ack_frame *f) {
         return;
     xl_path *p = c->path[largest->path];
     bool came_back_here = p == m->arrived_on;
-    if (!came_back_here && !c->multipath) /* in the middle of a migration */
+    if (!came_back_here && !c->multipath) /* during a migration */
         return;
     uint64_t delay = 0;
     if (m->level == XL_LEVEL_APP) {
@@ -386,14 +386,14 @@ void xl_conn_log_metrics(xl_connection *c, xl_path *p) {
     xl_qlog_metrics_updated(c->qlog, c->now, p->index, &m);
 }
 
-/* Its data goes elsewhere; one probe at a time asks it from now on. */
+/* The path is suspect: its data goes to other paths, and from now on one probe at a time tests it. */
 static void suspect(xl_connection *c, xl_path *p) {
     xl_conn_path_set_state(c, p, XL_PATH_SUSPECT, "consecutive PTOs");
     p->flight.probes = 1;
     xl_conn_give_up_in_flight(c, p);
 }
 
-/* While no path answers, the probes of suspect ones carry data. */
+/* Whether data is in flight on the path. While no path answers, the probes of suspect paths carry data. */
 static bool has_data_in_flight(const xl_path *p) {
     for (uint64_t pn = p->space->ledger.first_pn; p->flight.bytes > 0 && pn < p->space->ledger.next_pn; pn++) {
         const xl_sent_packet *pkt = xl_ledger_find(&p->space->ledger, pn);
@@ -403,14 +403,14 @@ static bool has_data_in_flight(const xl_path *p) {
     return false;
 }
 
-/* A path that answers again is healthy; paths that still do not answer can now be given up. */
+/* The path has answered, so it is healthy. Other paths that still do not answer can now be given up. */
 static void path_answered(xl_connection *c, xl_path *p) {
     bool was_silent = p->flight.pto_count >= XL_SUSPECT_PTOS;
     p->flight.pto_count = 0;
     c->silence.acked_at = c->now;
     if (p->outage.until == XL_NEVER) {
         xl_path_outage_ends(p, c->now);
-        p->flight.ping_pending = true; /* its answer says how fast the path is now, and what was lost before */
+        p->flight.ping_pending = true; /* its answer measures the path's present RTT and shows what was lost before */
     }
     for (size_t i = 0; was_silent && i < c->path_count; i++)
         if (c->path[i] != p && c->path[i]->state == XL_PATH_SUSPECT && has_data_in_flight(c->path[i]))
@@ -421,7 +421,7 @@ static void path_answered(xl_connection *c, xl_path *p) {
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *q = c->path[i];
         if (q != p && q->state == XL_PATH_ACTIVE && q->flight.pto_count >= XL_SUSPECT_PTOS)
-            suspect(c, q); /* with nothing in flight there is no probe timeout that would ask it again */
+            suspect(c, q); /* with nothing in flight, no probe timeout would test it again */
     }
 }
 
@@ -462,7 +462,7 @@ uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_
         if (c->is_server || c->handshake.address_validated_by_peer)
             path_answered(c, p);
     }
-    if (m.is_out_of_phase) /* it has seen our keys and did not follow (RFC 9001 section 6.2) */
+    if (m.is_out_of_phase) /* the peer has received our new keys' packets and did not follow (RFC 9001 section 6.2) */
         return XL_QERR_KEY_UPDATE;
     if (level == XL_LEVEL_APP)
         xl_conn_phase_was_acked(c);
@@ -492,8 +492,8 @@ static bool was_any_acked(xl_space *space, const xl_path *p, uint64_t after, uin
     return false;
 }
 
-/* Losses come in order of packet number. A run begins after the first RTT sample (RFC 9002 section 7.6.2): the probe
- * timeouts before it say nothing of the path. */
+/* Extends a run of losses, which come in order of packet number. A run begins after the first RTT sample (RFC 9002
+ * section 7.6.2), because probe timeouts before it do not show congestion. */
 static void extend_run(settlement *m, const xl_path *p, const xl_sent_packet *pkt) {
     loss_run *run = &m->run[p->index];
     if (!run->has_begun || run->began_at <= p->measured_since || was_any_acked(m->space, p, run->newest_pn, pkt->pn))
@@ -510,7 +510,7 @@ static void count_given_up(xl_connection *c, const xl_sent_packet *pkt) {
             c->stats.given_up_bytes += r->len;
 }
 
-/* By qlog's words (RFC 9002 sections 6.1.1, 6.1.2, 6.2.4); NULL: its path is given up. */
+/* The reason in qlog's terms (RFC 9002 sections 6.1.1, 6.1.2, 6.2.4); NULL: its path is given up. */
 static const char *loss_trigger(const settlement *m, const xl_path *p, const xl_sent_packet *pkt) {
     if (m->is_given_up)
         return p->state == XL_PATH_SUSPECT ? "pto_expired" : NULL;
@@ -542,7 +542,7 @@ static void on_packet_lost(void *user, xl_sent_packet *pkt) {
     settle(c, pkt, record_lost);
 }
 
-/* RFC 9002 section 7.6: everything sent over more than the persistent duration was lost. */
+/* RFC 9002 section 7.6: persistent congestion, if everything sent over more than the persistent duration was lost. */
 static void check_persistent(xl_connection *c, const settlement *m, xl_path *p) {
     if (!p->ack_rtt.has_sample ||
         m->run[p->index].longest_us <= xl_rtt_persistent(&p->ack_rtt, xl_conn_peer_ack_delay_us(c)))
@@ -580,8 +580,8 @@ void xl_conn_detect_losses(xl_connection *c, xl_space *space, xl_level level) {
     detect_losses(&m);
 }
 
-/* Everything in flight on the path goes back to its streams (RFC 9002 section 6.2.4: instead of a probe, a sender may
- * mark what is in flight as lost). The window is not charged here: the caller decides. */
+/* Returns everything in flight on the path to its streams, which RFC 9002 section 6.2.4 allows instead of a probe. Does
+ * not reduce the window: the caller decides. */
 void xl_conn_give_up_in_flight(xl_connection *c, xl_path *p) {
     settlement m = {.c = c, .is_given_up = true};
     for (int i = 0; i < XL_LEVEL_COUNT; i++) {
@@ -628,7 +628,7 @@ void xl_conn_forget_sent(xl_connection *c, const xl_path *p) {
 
 /* ---- Probe timeout, RFC 9002 section 6.2 ---- */
 
-/* What the packet carried is queued again, without declaring it lost. */
+/* Queues what the packet carried again, without declaring it lost. */
 static void requeue(xl_connection *c, const xl_sent_packet *pkt, bool control_only) {
     for (xl_sent_frame *r = pkt->frames; r; r = r->next) {
         xl_stream *s;
@@ -658,8 +658,8 @@ static void requeue_control(xl_connection *c, const xl_path *p) {
     }
 }
 
-/* A peer that has abandoned the path of the probe acknowledges nothing on it. So no packet counts as lost there, and
- * every probe carries what the peer must know to end such a connection. */
+/* A peer that has abandoned the path of the probe acknowledges nothing on it, so no packet is declared lost there.
+ * Therefore every probe repeats our abandonments, without which the peer would not end such a connection. */
 static void requeue_abandonments(xl_connection *c) {
     if (c->path_ids)
         xl_path_ids_repeat_abandonments(c->path_ids);
@@ -673,9 +673,10 @@ static void requeue_abandonments(xl_connection *c) {
 void xl_conn_probe_timeout(xl_connection *c, xl_path *p) {
     p->flight.pto_count++;
     p->stats.pto_count++;
-    /* A handshake's probes wait in the queue of a link that is dark, and all that follows waits behind them. */
+    /* A client's probes in the handshake wait in the queue of a dark link, and everything that follows waits behind
+     * them. So there is only one after the first timeout. */
     p->flight.probes = !c->handshake.is_confirmed && !c->is_server && p->flight.pto_count > 1 ? 1 : 2;
-    /* the timer runs on from here, should the probe itself be delayed */
+    /* The timer restarts here, in case the probe itself is delayed. */
     p->flight.last_eliciting_at = p->flight.awaited_since = c->now;
     for (int i = XL_LEVEL_INITIAL; !c->handshake.is_confirmed && i < XL_LEVEL_APP; i++) {
         c->space[i].last_eliciting_at = c->now;

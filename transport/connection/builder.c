@@ -1,4 +1,4 @@
-/* One packet out: header, payload by the caller, padding, protection, and its entry in the ledger. */
+/* Builds an outgoing packet: header, payload by the caller, padding, protection, and its entry in the ledger. */
 #include "connection/builder.h"
 
 #include <string.h>
@@ -8,11 +8,12 @@
 #include "connection/records.h"
 #include "connection/state.h"
 
-#define MIN_CRYPTO_ROOM    32 /* less is not worth a CRYPTO frame */
-#define CRYPTO_HEADER_ROOM 16 /* its type, offset and length; what is left of that stays unused */
+#define MIN_CRYPTO_ROOM    32 /* with less room no CRYPTO frame is written */
+#define CRYPTO_HEADER_ROOM 16 /* reserved for type, offset and length; the rest of it stays unused */
 #define SKIP_MIN           64
 #define SKIP_SPAN          1024
-/* Acknowledgements that may leave unanswered, beside those that a whole flow control window of data asks for. */
+/* Packets that are not ack-eliciting and may stay unanswered, beside those that a whole flow control window of data
+ * requires. */
 #define UNANSWERED_MIN 4096
 
 static xl_packet_type type_of(const xl_builder *b) {
@@ -24,7 +25,7 @@ static bool is_short(const xl_builder *b) {
     return b->level == XL_LEVEL_APP && !b->is_early;
 }
 
-/* RFC 9287: the bit means nothing to a peer that said so, and shall not come to mean anything to others. */
+/* RFC 9287: clears the bit at random for a peer that accepts that, so that the network does not rely on it. */
 static void grease_quic_bit(const xl_builder *b) {
     xl_connection *c = b->c;
     if (c->peer_params.grease_quic_bit && c->config->limits.grease && c->handshake.peer_params_seen &&
@@ -172,8 +173,9 @@ static void log_sent(xl_builder *b, size_t payload_len, size_t packet_bytes) {
     xl_qlog_packet_end(c->qlog);
 }
 
-/* One mark for a datagram: long headers have none, and whatever may be joined to them. Nor has what a server sends to
- * an address that is not validated: should the path drop it, the limit of section 8.1 leaves no room for a probe. */
+/* The mark applies to a whole datagram. So long headers have none, nor what may be coalesced with them. Neither has
+ * what a server sends to an address that is not validated: if the path dropped it, the limit of section 8.1 would leave
+ * no room for a probe. */
 static void mark(xl_builder *b, xl_sent_packet *pkt) {
     xl_ecn *ecn = &b->path->ecn;
     if (b->level != XL_LEVEL_APP || !b->c->handshake.is_confirmed || !b->path->validation.is_done || b->is_aside) {
@@ -186,8 +188,8 @@ static void mark(xl_builder *b, xl_sent_packet *pkt) {
     xl_qlog_ecn_state(b->c->qlog, b->c->now, b->path->index, before, xl_ecn_state_name(ecn->state));
 }
 
-/* Signals leave more often than a probe timeout lasts. If each restarted the timer (RFC 9002 section 6.2.1), a request
- * before them on a path that is dark would never be probed for. */
+/* Whether the packet carries only QoE signals. They are sent more often than a probe timeout lasts: if each restarted
+ * the timer (RFC 9002 section 6.2.1), an earlier request on a dark path would never be probed for. */
 static bool is_signal_alone(const xl_builder *b) {
     bool any = false;
     for (const xl_sent_frame *r = b->frames; r; r = r->next) {
@@ -244,15 +246,16 @@ static void enter_flight(xl_builder *b, xl_sent_packet *pkt, size_t bytes) {
     }
 }
 
-/* Congestion control does not hold acknowledgements back, and each is remembered until the peer says that it came. One
- * in so many is with a PING, which has to be answered (RFC 9000 section 13.2.1): a peer that goes on to send and never
- * does so would have us remember without end. */
+/* Congestion control does not delay acknowledgements, and each is remembered until the peer acknowledges it. From time
+ * to time a PING is added, which the peer must answer (RFC 9000 section 13.2.1). A peer that keeps sending and never
+ * answers would make us remember without limit. */
 static void end_if_unanswered(xl_connection *c, const xl_path *p) {
     if (p->flight.unanswered > UNANSWERED_MIN + c->streams.flow_in.window / XL_MIN_DATAGRAM)
         xl_conn_fail(c, XL_QERR_PROTOCOL_VIOLATION, "the peer acknowledges nothing");
 }
 
-/* RFC 9000 section 21.4: a number left out now and then shows a peer that acknowledges what it never received. */
+/* RFC 9000 section 21.4: packet numbers that are skipped from time to time expose a peer that acknowledges what it has
+ * not received. */
 static void maybe_skip(xl_connection *c, xl_space *space) {
     if (c->until_skip == 0)
         c->until_skip = SKIP_MIN + (unsigned)(xl_drbg_next(&c->random.skips) % SKIP_SPAN);

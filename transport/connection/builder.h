@@ -1,4 +1,4 @@
-/* One packet into a datagram: header, payload by the caller, padding, protection, its entry in the ledger. */
+/* Builds a packet of a datagram: header, payload by the caller, padding, protection, its entry in the ledger. */
 #ifndef XL_CONNECTION_BUILDER_H
 #define XL_CONNECTION_BUILDER_H
 
@@ -23,24 +23,24 @@ typedef struct {
     bool ack_eliciting, has_padding;
     bool has_stream_data;
     bool is_mtu_probe, is_early;
-    bool is_aside; /* goes to another address than that of the path: its windows, timers and limits do not count it */
+    bool is_aside; /* sent to another address than the path's: its windows, timers and limits do not count it */
 } xl_builder;
 
-/* The same for a 0-RTT packet (client). */
+/* Begins a 0-RTT packet (client). */
 bool xl_builder_begin_early(xl_builder *, xl_connection *, xl_path *, uint8_t *buf, size_t room);
 bool xl_builder_begin(xl_builder *, xl_connection *, xl_path *, xl_level, uint8_t *buf, size_t room);
 bool xl_builder_is_empty(const xl_builder *);
 size_t xl_builder_left(const xl_builder *);
-/* Adds a record of a frame that is about to be written; NULL when out of memory: do not write it then. All kinds but
- * ACK make the packet ack-eliciting. */
+/* Adds a record of a frame that is about to be written. NULL: out of memory, do not write the frame. All kinds but ACK
+ * make the packet ack-eliciting. */
 xl_sent_frame *xl_builder_note(xl_builder *, xl_sf_kind, uint64_t id, uint64_t offset);
-/* What the level's TLS messages have to be sent of, or sent again. */
+/* Writes the level's TLS messages that are to be sent, or sent again. */
 void xl_builder_put_crypto(xl_builder *);
-/* For a probe: the next part of what was sent and is not acknowledged, whether it is taken for lost or not. */
+/* For a probe: writes the next part of what was sent and is not acknowledged, whether it counts as lost or not. */
 void xl_builder_put_crypto_again(xl_builder *);
 bool xl_builder_has_unacked_crypto(const xl_connection *, xl_level);
-void xl_builder_pad_to(xl_builder *, size_t packet_bytes); /* whole protected packet at least this long */
-/* Protects and registers the packet. Returns its length, 0 when nothing was written. */
+void xl_builder_pad_to(xl_builder *, size_t packet_bytes); /* makes the protected packet at least this long */
+/* Protects and registers the packet. Returns its length, 0 if nothing was written. */
 size_t xl_builder_finish(xl_builder *);
 
 #endif

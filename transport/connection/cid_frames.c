@@ -7,9 +7,9 @@
 #include "connection/state.h"
 #include "wire/frame_sizes.h"
 
-#define RETAIN_PTOS 3 /* an abandoned path ID is kept so long after the peer's PATH_ABANDON (RFC 10069 section 3.4) */
+#define RETAIN_PTOS 3 /* a path ID is kept this long after the peer's PATH_ABANDON (RFC 10069 section 3.4) */
 
-/* ---- What is due ---- */
+/* ---- Frames that are due ---- */
 
 static bool is_due(const xl_path_id *p) {
     return p->abandon_pending || p->cids_blocked_pending || p->remote->retire_count > 0 ||
@@ -28,7 +28,7 @@ bool xl_cid_frames_are_due(const xl_connection *c) {
     return ids->max_pending || ids->blocked_pending;
 }
 
-/* ---- What is written ---- */
+/* ---- Writing ---- */
 
 static bool note(xl_builder *b, size_t room, xl_sf_kind kind, uint64_t id, uint64_t offset) {
     return xl_builder_left(b) >= room && xl_builder_note(b, kind, id, offset);
@@ -75,7 +75,7 @@ static void put_of_path_id(xl_builder *b, xl_path_id *p) {
     put_new_cids(b, p->local, p);
     put_retirements(b, p->remote, p);
     uint64_t next = p->remote->next_sequence;
-    if (p->cids_blocked_sequence != next) /* one came since */
+    if (p->cids_blocked_sequence != next) /* one was issued since */
         p->cids_blocked_pending = false;
     if (p->cids_blocked_pending && note(b, XL_PATH_CIDS_BLOCKED_FRAME_BYTES, XL_SF_PATH_CIDS_BLOCKED, p->id, next)) {
         xl_frame_put_path_cids_blocked(&b->w, p->id, next);
@@ -88,7 +88,7 @@ static void put_limits(xl_builder *b, xl_path_ids *ids) {
         xl_frame_put_max_path_id(&b->w, ids->local_max);
         ids->max_pending = false;
     }
-    if (ids->blocked_max != ids->peer_max) /* it was raised since */
+    if (ids->blocked_max != ids->peer_max) /* raised since */
         ids->blocked_pending = false;
     if (ids->blocked_pending && note(b, XL_PATHS_BLOCKED_FRAME_BYTES, XL_SF_PATHS_BLOCKED, 0, ids->peer_max)) {
         xl_frame_put_paths_blocked(&b->w, ids->peer_max);
@@ -111,13 +111,13 @@ void xl_cid_frames_put(xl_builder *b) {
         put_of_path_id(b, &c->path_ids->at[i]);
 }
 
-/* ---- What is received ---- */
+/* ---- Receiving ---- */
 
-/* A path whose connection ID the peer wants back takes another one. In the dialect `xlink` the CID is the path's
- * identity: the path ends with it. In `ietf` a path may wait for one. */
+/* A path whose connection ID the peer retires takes another one. In the dialect `xlink` the CID identifies the path, so
+ * the path ends with it. In `ietf` a path may wait for another one. */
 static void replace_dcid(xl_connection *c, xl_path *p) {
     bool was_left = c->is_server && !c->multipath && p->index != c->active && !p->validation.is_outstanding;
-    if (was_left) { /* who comes back there gets one then */
+    if (was_left) { /* a client that returns there gets another one then */
         p->cids.has_remote = p->validation.is_pending = false;
         p->responses.count = 0;
         xl_conn_path_set_state(c, p, XL_PATH_CLOSED, "its connection ID was retired");
@@ -141,7 +141,7 @@ uint64_t xl_conn_take_new_cid(xl_connection *c, const xl_frame *f) {
     if (c->remote_cids.at[0].cid.len == 0 && c->remote_cids.count)
         return XL_QERR_PROTOCOL_VIOLATION; /* the peer uses a zero-length CID (19.15) */
     if (c->multipath && !c->path_ids && f->new_cid.sequence > UINT32_MAX)
-        return XL_QERR_MP_PROTOCOL_VIOLATION; /* two paths would have one nonce */
+        return XL_QERR_MP_PROTOCOL_VIOLATION; /* two paths would share nonces */
     if (c->path_ids) {
         xl_path_id *id;
         uint64_t error = xl_path_ids_named(c->path_ids, path_id, &id);
@@ -187,7 +187,7 @@ uint64_t xl_conn_take_retire_cid(xl_connection *c, const xl_frame *f) {
     return 0;
 }
 
-/* Section 3.4: we answer with the same, and packets of the peer that are on their way find their connection ID for a
+/* Section 3.4: we answer with PATH_ABANDON. The peer's packets in transit still find their connection ID for a
  * while. */
 static void take_abandon(xl_connection *c, xl_path_id *id) {
     xl_path *p = xl_conn_path_by_local_id(c, id->id);

@@ -26,7 +26,7 @@
 
 #define SPINS_NOT_ONE_IN 16 /* RFC 9000 section 17.4 */
 
-/* Parameters of the form 31 * N + 27 mean nothing (RFC 9000 section 18.1). */
+/* Parameters of the form 31 * N + 27 are reserved (RFC 9000 section 18.1). */
 static void add_grease(xl_connection *c) {
     xl_transport_params *p = &c->local_params;
     const uint64_t drawn = xl_drbg_next(&c->random.grease);
@@ -248,9 +248,10 @@ int xl_conn_start_server(xl_connection *c, const xl_packet_header *h, const xl_c
     return 0;
 }
 
-/* A client that has our keys takes no answer of a second connection (RFC 9000 section 7.2): its first packets must not
- * make one when a slow link delivers them late. So a server does not forget at once: it closes under the keys that it
- * has, and answers what still comes as a closing connection does. A client starts anew with another connection ID. */
+/* A client that has our keys accepts no answer of a second connection (RFC 9000 section 7.2), so its first packets must
+ * not make one if a slow link delivers them late. Therefore a server does not forget the connection at once: it closes
+ * under the keys that it has, and answers later packets as a closing connection does. A client starts again with
+ * another connection ID. */
 static void give_up_handshake(xl_connection *c) {
     if (!c->is_server) {
         xl_conn_abort(c, XL_CLOSE_HANDSHAKE_TIMEOUT, "handshake timed out");
@@ -265,8 +266,8 @@ static uint64_t pto_cap(const xl_connection *c, const xl_path *p) {
     return is_silent || p->state == XL_PATH_SUSPECT ? XL_SUSPECT_PTO_CAP_US : 0;
 }
 
-/* The handshake's spaces have no path of their own in flight accounting: path 0 carries them. RFC 9002 section 6.2.1:
- * each has a timer, and application data sets none before the handshake is confirmed. */
+/* The handshake's spaces belong to no path: path 0 carries them. RFC 9002 section 6.2.1: each has a timer, and
+ * application data sets none before the handshake is confirmed. */
 static uint64_t handshake_pto_at(xl_connection *c, const xl_path *p) {
     uint64_t at = XL_NEVER;
     for (int i = XL_LEVEL_INITIAL; i < XL_LEVEL_APP; i++) {
@@ -283,7 +284,7 @@ static uint64_t handshake_pto_at(xl_connection *c, const xl_path *p) {
     return at;
 }
 
-/* RFC 9002 section 6.2.1: then that timer is set, and not the one for probes. */
+/* RFC 9002 section 6.2.1: while the timer for losses is set, that for probes is not. */
 static bool awaits_loss(const xl_connection *c, const xl_path *p) {
     bool any = p->space->loss_time != XL_NEVER;
     for (int i = XL_LEVEL_INITIAL; !c->handshake.is_confirmed && i < XL_LEVEL_APP; i++)
@@ -304,7 +305,7 @@ static uint64_t space_deadline(const xl_space *s) {
     return xl_min(s->loss_time, s->ack_deadline);
 }
 
-/* The earliest deadline but that of the pacers. */
+/* The earliest deadline, except that of the pacers. */
 static uint64_t earliest_deadline(xl_connection *c) {
     uint64_t at = xl_min(c->idle_deadline, c->handshake.deadline);
     at = xl_min(xl_min(at, c->reinjection_recheck), xl_conn_qoe_deadline(c));
@@ -344,7 +345,7 @@ static void space_timer(xl_connection *c, xl_space *s, xl_level level) {
     }
 }
 
-/* What a deadline that has passed asks for. False: the connection ends. */
+/* Handles deadlines that have passed. False: the connection ends. */
 static bool meet_deadlines(xl_connection *c) {
     uint64_t now = c->now;
     if (now >= c->idle_deadline || now >= c->handshake.deadline) {
@@ -355,7 +356,7 @@ static bool meet_deadlines(xl_connection *c) {
         return false;
     }
     if (c->reinjection_recheck <= now)
-        c->reinjection_recheck = XL_NEVER; /* the next transmit looks */
+        c->reinjection_recheck = XL_NEVER; /* the next transmit searches */
     for (int i = 0; i < XL_LEVEL_COUNT; i++)
         space_timer(c, &c->space[i], (xl_level)i);
     for (size_t i = 0; i < c->path_count; i++) {

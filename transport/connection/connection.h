@@ -1,22 +1,22 @@
-/* A connection, inside: the only room that knows the others. What one part lets the others call is in its header, and
- * its share of the state is a structure of its own there; connection.h joins them. No two parts call each other, also
- * not by way of a third: tests/test_rooms.py holds that.
- *   connection.c  life cycle, timers             state.c      its end, events, what all parts ask of the whole
+/* Internals of a connection: the only room that uses the others. The header of each part has its functions and the
+ * structure of its state; connection.h joins the structures. No two parts call each other, not even through a third
+ * one: tests/test_rooms.py checks that.
+ *   connection.c  life cycle, timers             state.c      closing, events, helpers of all parts
  *   receive.c     datagram in, decryption        frames.c     what each received frame does
- *   transmit.c    datagram out: the path         content.c    and what it carries
- *   builder.c     one packet out                 records.c    what packets carried
- *   early.c       0-RTT                          versions.c   which version of QUIC
+ *   transmit.c    datagram out: its path         content.c    what a packet carries
+ *   builder.c     one packet out                 records.c    what sent packets carried
+ *   early.c       0-RTT                          versions.c   versions of QUIC
  *   handshake.c   TLS, transport parameters      key_update.c generations of the 1-RTT keys, limits of their use
  *   acks.c        acknowledgement, loss, PTO     streams.c    streams and their public API
- *   room.c        what send buffers take         reinject.c   what is sent twice
+ *   room.c        room in send buffers           reinject.c   re-injection
  *   datagrams.c   DATAGRAM frames
- *   paths.c       opening, validation            path_table.c which path is meant; its state
+ *   paths.c       opening, validation            path_table.c finding paths, their state
  *   own_cids.c    connection IDs for the peer    path_status.c PATH_STATUS, standby paths
  *   cid_frames.c  the frames of connection IDs and path IDs
- *   rebinding.c   addresses that change          migration.c  of a single-path connection
+ *   rebinding.c   addresses that change          migration.c  migration of a single-path connection
  *   preferred.c   the server's preferred address
- *   management.c  standby and abandon by themselves  silence.c   dark paths that a peer leaves to us
- *   qoe.c         the player's signal and what is made of it */
+ *   management.c  automatic standby, abandonment silence.c    dark paths that a peer does not repair
+ *   qoe.c         the player's signal, the gate */
 #ifndef XL_CONNECTION_CONNECTION_H
 #define XL_CONNECTION_CONNECTION_H
 
@@ -39,7 +39,7 @@
 #include "wire/transport_params.h"
 
 #define XL_MAX_ACK_DELAY_US   25000
-#define XL_MIN_ACK_DELAY_US   1000 /* the least that ACK_FREQUENCY may ask for: what drivers' timers keep */
+#define XL_MIN_ACK_DELAY_US   1000 /* smallest delay that ACK_FREQUENCY may request: drivers' timers are that exact */
 #define XL_ACK_DELAY_EXPONENT 3
 #define XL_MIN_DATAGRAM       1200
 
@@ -47,27 +47,28 @@
 typedef struct {
     xl_drbg_stream cids, challenges, skips; /* skips: of packet numbers */
     xl_drbg_stream first_numbers;           /* of packet number spaces */
-    xl_drbg_stream grease;                  /* what means nothing, and the spin bit's absence */
+    xl_drbg_stream grease;                  /* reserved values, and the spin bit where it shows nothing */
 } xl_connection_random;
 
-/* The endpoint's own, of this connection. */
+/* The endpoint's state of this connection. */
 typedef struct {
     bool is_ready;   /* in the queue of connections to transmit */
-    bool is_touched; /* its next timeout is to be computed anew */
+    bool is_touched; /* its next timeout is to be computed again */
     struct xl_connection *ready_prev, *ready_next;
     size_t index, timer, touched_place;
-    uint64_t last_event;            /* number of its newest event; 0 = none yet */
+    uint64_t last_event;            /* number of its latest event; 0: none yet */
     struct xl_cid_node *cid_head;   /* its CIDs in the endpoint's map */
     struct xl_cid_node *token_head; /* server: the peer's reset tokens in the endpoint's other map */
-    struct xl_client *client;       /* server: whom it counts for; NULL: nobody */
-    bool is_proven;                 /* … as a connection whose address is proven */
+    struct xl_client *client;       /* server: client that the connection counts for; NULL: none */
+    bool is_proven;                 /* server: it counts as one with a proven address */
 } xl_endpoint_slot;
 
-/* A PATH_RESPONSE to a PATH_CHALLENGE that came from another address than its path's, and did not move the path. The
- * newest one: each is answered at once or not at all. */
+/* A PATH_RESPONSE to a PATH_CHALLENGE that came from another address than its path's and did not move the path. Only
+ * the latest is kept: each is answered at once or not at all. */
 typedef struct {
-    size_t room; /* bytes that the datagram may have (RFC 9000 section 8.1); 0: there is none to be sent */
-    int path;    /* the path's connection ID goes there too: the peer's address changed and not its own (section 9.5) */
+    size_t room; /* bytes that the datagram may have (RFC 9000 section 8.1); 0: none is due */
+    int path;    /* its connection ID is used there too, because the peer's address changed and not ours (section
+                  * 9.5) */
     xl_addr local, remote;
     uint8_t data[8];
 } xl_elsewhere;
@@ -80,9 +81,9 @@ struct xl_connection {
     xl_conn_state state;
     xl_connection_random random;
     xl_qlog *qlog;
-    uint64_t now;            /* of the call being carried out */
-    unsigned acks_in_packet; /* ACK frames, of the packet that is being taken */
-    uint64_t frame_type;     /* of the frame that is being taken; 0 = none is */
+    uint64_t now;            /* time of the current call */
+    unsigned acks_in_packet; /* ACK frames so far in the packet that is being processed */
+    uint64_t frame_type;     /* of the frame that is being processed; 0: none */
     xl_connection_stats stats;
 
     xl_level_state level[XL_LEVEL_COUNT];
@@ -90,8 +91,8 @@ struct xl_connection {
     bool level_discarded[XL_LEVEL_COUNT];
     xl_handshake handshake;
     xl_early early;
-    uint64_t grease; /* the application's; 0 = none */
-    bool spins;      /* the spin bit is shown; else, where it is configured, it is random */
+    uint64_t grease; /* random number for the application; 0: none */
+    bool spins;      /* the spin bit shows the RTT; if false, it is random if configured, else 0 */
     xl_key_update key_update;
     xl_transport_params local_params, peer_params;
 
@@ -104,7 +105,7 @@ struct xl_connection {
     xl_path_ids *path_ids; /* dialect `ietf`; NULL: `xlink`, or no multipath */
     xl_migration migration;
     xl_elsewhere elsewhere;
-    uint64_t manage_at; /* automatic path management looks again then */
+    uint64_t manage_at; /* next check of automatic path management */
     xl_silence silence;
 
     xl_streams streams;
@@ -124,11 +125,11 @@ struct xl_connection {
 
     /* Timers, XL_NEVER = off. */
     uint64_t idle_deadline, pacer_wakeup, reinjection_recheck;
-    uint64_t deadline; /* the earliest but pacer_wakeup, as of the latest xl_conn_next_timeout() */
+    uint64_t deadline; /* earliest deadline except pacer_wakeup, as of the latest xl_conn_next_timeout() */
     uint64_t idle_timeout_us;
     bool eliciting_since_receive;
-    bool has_sent_all;   /* after the latest packet there is sure to be nothing more to send now */
-    unsigned until_skip; /* packets until a packet number is left out */
+    bool has_sent_all;   /* after the latest packet there is certainly nothing more to send now */
+    unsigned until_skip; /* packets until a packet number is skipped */
 
     xl_closing closing;
     xl_endpoint_slot slot;
@@ -137,15 +138,15 @@ struct xl_connection {
 xl_connection *xl_conn_new(const xl_config *, const xl_connection_hooks *, bool is_server, const xl_connection_random *,
                            uint64_t now);
 void xl_conn_destroy(xl_connection *);
-/* The endpoint's configuration has changed: takes over what can change in mid-life. */
+/* The endpoint's configuration has changed: applies what can change during a connection. */
 void xl_conn_reconfigure(xl_connection *, uint64_t now);
 int xl_conn_start_client(xl_connection *, const char *server_name, const xl_addr *local, const xl_addr *remote,
                          xl_technology, uint64_t now);
-/* before_retry: where a Retry's token came back, the CID that the client's very first packet went to; else NULL.
- * is_proven: that token, or one of NEW_TOKEN, shows that the client receives what is sent to `remote`. */
+/* before_retry: if a Retry's token came back, the destination CID of the client's very first packet; else NULL.
+ * is_proven: that token, or one of NEW_TOKEN, proves that the client receives packets at `remote`. */
 int xl_conn_start_server(xl_connection *, const xl_packet_header *, const xl_cid *before_retry, bool is_proven,
                          const xl_addr *local, const xl_addr *remote, uint64_t now);
-/* To be asked after whatever was done to the connection, before xl_conn_handle_timeout(). */
+/* Call it after anything was done to the connection, before xl_conn_handle_timeout(). */
 uint64_t xl_conn_next_timeout(xl_connection *);
 void xl_conn_handle_timeout(xl_connection *, uint64_t now);
 

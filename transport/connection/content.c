@@ -20,13 +20,14 @@
 
 /* ---- Acknowledgements ---- */
 
-/* Heard of within a probe timeout, and no probe of ours on it unanswered: a path may be dark one way only, and then its
- * silence is not what shows it. */
+/* Whether the path was heard of within a probe timeout and no probe of ours on it is unanswered. A path may be dark in
+ * one direction only; then its silence does not show that. */
 static bool is_live(const xl_connection *c, const xl_path *p) {
     return p->flight.pto_count == 0 && c->now - p->last_received_at < xl_rtt_pto(&p->rtt, XL_MAX_ACK_DELAY_US);
 }
 
-/* Nothing is sent on an abandoned path: its acknowledgements go by the fastest of the others (RFC 10069, 3.4.3). */
+/* Nothing is sent on an abandoned path, so its acknowledgements go on the fastest of the others (RFC 10069 section
+ * 3.4.3). */
 static const xl_path *instead_of_abandoned(const xl_connection *c) {
     const xl_path *best = NULL;
     for (size_t i = 0; i < c->path_count; i++) {
@@ -44,9 +45,9 @@ const xl_path *xl_content_ack_path(const xl_connection *c, const xl_path *p) {
         return instead_of_abandoned(c);
     if (c->config->scheme.ack_path == XL_ACK_ORIGINAL || !c->multipath)
         return p;
-    /* Fastest path, but only one that was heard of lately: acknowledgements must not follow a path that has gone dark.
-     * And once a round trip on the path itself, so that one whose silence is not noticed yet, or is not to be heard at
-     * this end, cannot cut all the others off. */
+    /* The fastest path, but only one that was heard of recently: acknowledgements must not follow a path that has gone
+     * dark. And once a round trip the path itself, so that a dark path whose silence is not noticed yet, or cannot be
+     * noticed at this end, does not stop the acknowledgements of all others. */
     const xl_path *best = p;
     if (c->now - p->acked_here_at >= p->rtt.smoothed)
         return p;
@@ -126,7 +127,7 @@ static bool room_for(const xl_builder *b, size_t n) {
 }
 
 bool xl_content_has_control(const xl_connection *c) {
-    /* `|`: asked for every packet, and nearly always none of them is set. */
+    /* `|` because this runs for every packet, and nearly always no flag is set. */
     if (c->handshake.done_pending | c->handshake.token_pending | c->streams.max_data_pending |
         c->streams.max_pending[0] | c->streams.max_pending[1] | c->streams.data_blocked_pending |
         c->streams.blocked_pending[0] | c->streams.blocked_pending[1] | c->streams.control_dirty)
@@ -143,7 +144,7 @@ bool xl_content_has_control(const xl_connection *c) {
     return false;
 }
 
-/* RFC 9000 section 19.13. Not where the limit was raised before the frame could leave. */
+/* RFC 9000 section 19.13. Not sent if the limit was raised in the meantime. */
 static void put_stream_blocked(xl_builder *b, xl_stream *s) {
     uint64_t limit = s->send_flow.limit;
     if (s->blocked_pending && (xl_flow_out_left(&s->send_flow) > 0 || xl_conn_is_reset(s)))
@@ -179,7 +180,7 @@ static void put_streams_blocked(xl_builder *b, int kind) {
     c->streams.blocked_pending[kind] = false;
 }
 
-/* Data that comes on several paths is in order when the slowest has brought its part. */
+/* Data that arrives on several paths is in order when the slowest has delivered its part. */
 static uint64_t longest_rtt(const xl_connection *c) {
     uint64_t longest = 0;
     for (size_t i = 0; i < c->path_count; i++)
@@ -288,14 +289,14 @@ static bool is_sending(const xl_stream *s) {
     return !xl_send_is_settled(&s->send) && !xl_conn_is_reset(s);
 }
 
-/* Up to where there is something to send: also what the application has announced and would write into a buffer that
- * takes all it may hold. */
+/* End of what there is to send. Includes bytes that the application has announced, as far as a full buffer would hold
+ * them. */
 static uint64_t unsent_end(const xl_stream *s) {
     uint64_t full = s->send.base + s->send.limit, end = s->expected < full ? s->expected : full;
     return end > s->send.written ? end : s->send.written;
 }
 
-/* What of the stream is to be sent yet, or again. */
+/* Bytes of the stream that are unsent or lost. */
 static uint64_t backlog(const xl_stream *s) {
     if (!is_sending(s) && (!s->writable_wanted || xl_conn_is_reset(s)))
         return 0;
@@ -326,7 +327,8 @@ static bool choose_copy(xl_connection *c, xl_stream *s, const xl_path *onto, xl_
     return true;
 }
 
-/* Redundant scheduler: what this path has not carried yet and nobody has acknowledged; false at the stream's front. */
+/* Redundant scheduler: chooses what this path has not carried and that is not acknowledged. False: the path is the
+ * first of all in the stream. */
 static bool choose_redundant(const xl_stream *s, const xl_path *onto, size_t max_len, xl_content_choice *out) {
     uint64_t from = s->carried_to[onto->index] > s->send.base ? s->carried_to[onto->index] : s->send.base;
     bool carried_fin = s->fin_carried >> onto->index & 1, wants_fin = s->send.fin_sent && !s->send.fin_acked;
@@ -360,13 +362,13 @@ static bool choose_for_every_path(xl_connection *c, const xl_path *onto, xl_cont
     return false;
 }
 
-/* A full send buffer, or no credit: what is in flight on a path that is dark or slow holds all others up. */
+/* A full send buffer, or no credit: what is in flight on a dark or slow path then delays all others. */
 static bool is_held_up(const xl_connection *c, const xl_stream *s) {
     bool has_more = s->send.sent < s->send.written || xl_conn_is_full(c, s);
     return has_more && !xl_send_pending(&s->send, stream_credit(c, s));
 }
 
-/* Bytes that were not sent yet, or are lost; before them copies of the marked frame. end: of what is asked for. */
+/* Chooses bytes that are unsent or lost; before them, copies of the marked frame. end: end of the requested range. */
 static bool choose_bytes(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope, uint64_t end,
                          xl_content_choice *out) {
     if (scope == XL_REINJECT_MARKED_FRAME && choose_copy(c, s, onto, scope, out))
@@ -383,7 +385,7 @@ static xl_reinjection_scope scope_of(const xl_connection *c, const xl_stream *s,
     return how->may_copy ? xl_conn_copy_scope(c, s, how->has_unsent, is_held_up(c, s)) : XL_REINJECT_NOTHING;
 }
 
-/* Of streams behind s: a marked frame whose priority is higher than that of s. */
+/* Chooses from a marked frame of a stream behind s, if its priority is higher than that of s. */
 static bool choose_frame_behind(xl_connection *c, const xl_stream *s, const xl_path *onto, const copying *how,
                                 xl_content_choice *out) {
     for (xl_stream *t = s->send_next; t; t = t->send_next) {
@@ -424,8 +426,8 @@ bool xl_content_choose(xl_connection *c, const xl_path *onto, xl_content_choice 
     return false;
 }
 
-/* The choice was made for one byte: takes as much of the same as the packet has room for. A copy was chosen whole, and
- * takes no more than that. */
+/* The choice was made for one byte: extends it to what the packet has room for. A copy was chosen whole, and is at most
+ * shortened. */
 static void fit(const xl_builder *b, xl_content_choice *pick) {
     size_t left = xl_builder_left(b), most = left - xl_frame_stream_header_len(pick->stream->id, pick->piece.offset);
     if (pick->is_redundant) {
@@ -450,7 +452,7 @@ static void count_sent(xl_connection *c, xl_path *p, const xl_content_choice *pi
     }
 }
 
-/* A path on which these bytes went before. */
+/* A path that carried these bytes before; -1: none. */
 static int carrier(const xl_connection *c, const xl_content_choice *pick, const xl_path *onto) {
     uint64_t end = pick->piece.offset + pick->piece.len;
     for (size_t i = 0; i < c->path_count; i++)

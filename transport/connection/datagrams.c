@@ -6,7 +6,7 @@
 #include "connection/connection.h"
 #include "connection/state.h"
 
-/* What a packet with one DATAGRAM frame has beside the data: flags, connection ID, number, tag. */
+/* Bytes of a packet beside its only DATAGRAM frame: flags, connection ID, packet number, tag. */
 #define PACKET_OVERHEAD(cid_bytes) (1 + (size_t)(cid_bytes) + 4 + XL_AEAD_TAG)
 
 static size_t cost(size_t len) {
@@ -47,7 +47,7 @@ void xl_conn_free_datagrams(xl_connection *c) {
 
 /* ---- Sending ---- */
 
-/* The most data that a DATAGRAM frame of so many bytes has. */
+/* Returns the most data that a DATAGRAM frame of this size has. */
 static size_t data_in_frame(uint64_t frame_bytes) {
     size_t len = frame_bytes < XL_VARINT_MAX ? (size_t)frame_bytes : (size_t)XL_VARINT_MAX;
     while (len > 0 && xl_frame_datagram_header_len(len) + len > frame_bytes)
@@ -92,7 +92,7 @@ bool xl_conn_has_datagrams(const xl_connection *c) {
 static void give_up_head(xl_connection *c) {
     xl_conn_emit(c, (xl_event){.type = XL_EVENT_DATAGRAM_LOST, .datagram_id = c->datagrams.out.head->id});
     pop(&c->datagrams.out);
-    c->pacer_wakeup = c->now; /* the driver has taken this moment's events already: it is to come again */
+    c->pacer_wakeup = c->now; /* the driver has already taken the events of this moment: make it call again */
 }
 
 void xl_conn_put_datagrams(xl_builder *b) {
@@ -102,7 +102,7 @@ void xl_conn_put_datagrams(xl_builder *b) {
         if (xl_frame_datagram_header_len(d->len) + d->len > xl_builder_left(b)) {
             if (!xl_builder_is_empty(b))
                 return;
-            give_up_head(c); /* the path's MTU has become smaller */
+            give_up_head(c); /* the path's MTU has fallen */
             continue;
         }
         if (!xl_builder_note(b, XL_SF_DATAGRAM, d->id, 0))

@@ -1,5 +1,5 @@
-/* DATAGRAM frames (RFC 9221): queues of what waits to be sent and of what waits to be read. They are congestion
- * controlled, and neither flow controlled, nor sent again, nor re-injected. */
+/* DATAGRAM frames (RFC 9221): queues of datagrams to be sent and to be read. They are congestion controlled, but not
+ * flow controlled, sent again or re-injected. */
 #ifndef XL_CONNECTION_DATAGRAMS_H
 #define XL_CONNECTION_DATAGRAMS_H
 
@@ -8,23 +8,23 @@
 
 typedef struct xl_queued_datagram {
     struct xl_queued_datagram *next;
-    uint64_t id; /* the application's, of one to be sent */
+    uint64_t id; /* the application's, of a datagram to be sent */
     size_t len;
     uint8_t data[];
 } xl_queued_datagram;
 
 typedef struct {
     xl_queued_datagram *head, **tail; /* tail: NULL while nothing was ever queued */
-    size_t bytes;                     /* with what each takes beside its data */
+    size_t bytes;                     /* including the overhead of each entry */
 } xl_datagram_queue;
 
 typedef struct {
     xl_datagram_queue out, in;
-    bool is_told; /* XL_EVENT_DATAGRAM was emitted, and not all was read since */
+    bool is_told; /* XL_EVENT_DATAGRAM was emitted, and not everything was read since */
 } xl_datagrams;
 
 bool xl_conn_has_datagrams(const xl_connection *); /* to be sent */
-/* As many as fit, in order. One that no packet of the path can hold any more is lost. */
+/* Writes as many as fit, in order. A datagram that no packet of the path can hold any more is lost. */
 void xl_conn_put_datagrams(xl_builder *);
 /* 0 or the transport error to close with. */
 uint64_t xl_conn_take_datagram(xl_connection *, const xl_frame *);

@@ -26,7 +26,7 @@ void xl_conn_drop_early_keys(xl_connection *c) {
 
 /* ---- Client ---- */
 
-/* RFC 9000 section 7.4.1: limits are remembered; what belongs to one connection, and the acknowledgement delay, are
+/* RFC 9000 section 7.4.1: limits are remembered. Parameters of one connection, and the acknowledgement delay, are
  * not. */
 void xl_conn_start_early(xl_connection *c) {
     xl_transport_params *p = &c->early.remembered, fresh;
@@ -53,12 +53,12 @@ void xl_conn_start_early(xl_connection *c) {
     xl_conn_emit(c, (xl_event){.type = XL_EVENT_EARLY});
 }
 
-/* Not any more once the server's own parameters are there: those are for 1-RTT packets alone. */
+/* Not once the server's own parameters have arrived, because those apply to 1-RTT packets only. */
 bool xl_conn_may_write_early(const xl_connection *c) {
     return c->early.is_offered && c->early.keys && !c->handshake.peer_params_seen;
 }
 
-/* A server that takes 0-RTT data gives no less than it gave before. */
+/* A server that accepts 0-RTT data must not lower its limits. */
 static bool has_less(const xl_transport_params *now, const xl_transport_params *before) {
     return now->initial_max_data < before->initial_max_data ||
            now->initial_max_stream_data_bidi_local < before->initial_max_stream_data_bidi_local ||
@@ -102,7 +102,8 @@ void xl_conn_settle_early(xl_connection *c) {
     set_limits(c);
     if (c->early.is_accepted)
         return;
-    /* The server has none of it. All goes again, in 1-RTT packets, on the same streams: to the server they are new. */
+    /* The server has none of the data. All of it is sent again in 1-RTT packets, on the same streams, which are new to
+     * the server. */
     xl_conn_lose_space(c, &c->space[XL_LEVEL_APP], XL_LEVEL_APP);
     if (is_beyond_limits(c))
         xl_conn_fail(c, XL_QERR_NO_ERROR, "0-RTT data was rejected and is beyond the server's new limits");
@@ -114,8 +115,8 @@ bool xl_conn_may_answer_early(const xl_connection *c) {
     return c->is_server && c->early.is_accepted && c->level[XL_LEVEL_APP].write;
 }
 
-/* The client's address may not be proven yet: until it is, the limit on what is sent there holds (RFC 9000 section
- * 8.1). */
+/* The client's address may not be proven yet. Until it is, the limit of RFC 9000 section 8.1 applies to what is sent
+ * there. */
 void xl_conn_answer_early(xl_connection *c) {
     if (!c->is_server || !c->early.keys || c->early.is_accepted || !c->level[XL_LEVEL_APP].write)
         return;

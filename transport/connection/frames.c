@@ -32,7 +32,7 @@ static uint64_t take_stream(xl_connection *c, const xl_frame *f) {
     xl_stream *s = xl_conn_stream_for_frame(c, f->stream.stream_id, true, &error);
     if (!s)
         return error;
-    if (s->peer_reset) /* the data is of no use; the final size still has to be the same (RFC 9000 section 4.5) */
+    if (s->peer_reset) /* the data is not needed, but the final size must be the same (RFC 9000 section 4.5) */
         return xl_recv_insert(&s->recv, f->stream.offset + f->stream.len, NULL, 0, f->stream.fin, s->recv_flow.limit,
                               &grown);
     const size_t cap = s->recv.cap;
@@ -68,7 +68,7 @@ static uint64_t take_reset_stream(xl_connection *c, const xl_frame *f) {
     if (s->peer_reset || s->recv_done)
         return 0;
     s->peer_reset = s->recv_done = true;
-    /* What the application will never read counts as consumed (RFC 9000 section 4.5). */
+    /* Bytes that the application will never read count as consumed (RFC 9000 section 4.5). */
     xl_conn_grant_credit(c, f->reset_stream.final_size - s->recv.read);
     xl_recv_discard(&s->recv);
     xl_conn_emit(
@@ -98,7 +98,8 @@ static uint64_t take_max_stream_data(xl_connection *c, const xl_frame *f) {
     return error;
 }
 
-/* RFC 9000 section 19.13: it opens a stream as data would, and is an error for one that the peer cannot send on. */
+/* RFC 9000 section 19.13: the frame opens a stream as data would, and is an error for a stream on which the peer cannot
+ * send. */
 static uint64_t take_stream_data_blocked(xl_connection *c, const xl_frame *f) {
     uint64_t error = 0;
     xl_conn_stream_for_frame(c, f->max.stream_id, true, &error);
@@ -117,7 +118,7 @@ static uint64_t take_max_streams(xl_connection *c, const xl_frame *f) {
 static uint64_t take_close(xl_connection *c, const xl_frame *f) {
     char words[sizeof c->closing.words];
     size_t n = f->close.reason_len < sizeof words - 1 ? f->close.reason_len : sizeof words - 1;
-    for (size_t i = 0; i < n; i++) { /* the peer's words end up in terminals and logs */
+    for (size_t i = 0; i < n; i++) { /* the peer's text ends up in terminals and logs */
         uint8_t ch = f->close.reason[i];
         words[i] = ch >= 0x20 && ch < 0x7f ? (char)ch : '?';
     }
@@ -128,7 +129,7 @@ static uint64_t take_close(xl_connection *c, const xl_frame *f) {
     return 0;
 }
 
-/* RFC 9000 section 8.2.2: the answer goes to where the challenge came from. */
+/* RFC 9000 section 8.2.2: the answer goes to the address that the challenge came from. */
 static void take_path_challenge(xl_connection *c, const xl_frame *f, const xl_packet_context *ctx) {
     const xl_datagram *d = ctx->datagram;
     if (xl_addr_equal(&d->remote, &ctx->path->remote) && xl_addr_equal(&d->local, &ctx->path->local)) {
@@ -149,12 +150,13 @@ static void take_path_response(xl_connection *c, const xl_frame *f) {
         if (p->rtt_sampled_at == c->now)
             xl_conn_log_metrics(c, p);
         xl_conn_offer_token(c, p);
-        if (p->validation.was_small) /* the address is proven, so there is room for a large one now */
+        if (p->validation.was_small) /* the address is proven, so that a full-size challenge fits now */
             xl_conn_start_challenge(c, p);
     }
 }
 
-/* The peer made this acknowledgement when it had the packet, which took half of the smallest RTT at least. */
+/* Lower bound of when the peer made this acknowledgement: it had the packet, which took at least half of the smallest
+ * RTT. */
 static uint64_t acknowledged_after(const xl_connection *c, xl_space *space, const xl_ack_frame *ack) {
     const xl_sent_packet *largest = xl_ledger_find(&space->ledger, ack->ranges[0].largest);
     if (!largest)
@@ -162,8 +164,8 @@ static uint64_t acknowledged_after(const xl_connection *c, xl_space *space, cons
     return largest->time_us + c->path[largest->path]->rtt.min / 2;
 }
 
-/* A frame of few bytes has the whole ring of what was sent looked through. An honest peer sends one for each packet
- * number space; what is beyond twice as many counts as never heard. */
+/* A frame of few bytes causes a search of the whole ring of sent packets. An honest peer sends at most one in a packet
+ * for each packet number space; those beyond twice as many are ignored. */
 #define ACKS_IN_PACKET_MAX (2 * XL_MAX_PATHS)
 
 #define XL_ACK_DELAY_LIMIT_US (UINT64_C(1000) << 14) /* RFC 9000 section 18.2 */
@@ -194,8 +196,7 @@ static uint64_t take_any_ack(xl_connection *c, const xl_frame *f, const xl_packe
         xl_path *acked = xl_conn_path_by_remote_id(c, f->ack.path_id);
         if (!acked ||
             (is_ietf &&
-             acked->state ==
-                 XL_PATH_CLOSED)) /* a path long gone; one that never was is the peer's mistake, and harmless */
+             acked->state == XL_PATH_CLOSED)) /* a former path, or an ID that never existed, which is harmless */
             return 0;
         space = acked->space;
         uint64_t made_after = acknowledged_after(c, space, &f->ack);

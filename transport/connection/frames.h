@@ -7,15 +7,15 @@
 #include "wire/frame.h"
 #include "wire/packet.h"
 
-/* The packet that a frame came in. */
+/* The packet that contains a frame. */
 typedef struct {
     const xl_datagram *datagram;
-    xl_path *path; /* the path that it came on */
+    xl_path *path; /* the path on which it arrived */
     xl_packet_type type;
     xl_level level;
     xl_space *space;
     uint64_t local_id;     /* 1-RTT: path ID */
-    uint64_t cid_sequence; /* … and sequence number of its destination CID */
+    uint64_t cid_sequence; /* 1-RTT: sequence number of its destination CID */
     uint64_t pn;
 } xl_packet_context;
 

@@ -52,9 +52,9 @@ static bool cids_are_authentic(const xl_connection *c, const xl_transport_params
     return !c->handshake.has_retry || xl_cid_equal(&p->retry_scid, &c->handshake.retry_scid);
 }
 
-/* ---- Which dialect: a client offers both, the server answers with one ---- */
+/* ---- Dialect: a client offers both, the server answers with one ---- */
 
-/* A server keeps of its parameters those of the dialect that it chooses. */
+/* A server keeps only those of its parameters that belong to the dialect that it chooses. */
 static int choose_dialect(xl_connection *c) {
     const xl_transport_params *theirs = &c->peer_params;
     xl_transport_params *ours = &c->local_params;
@@ -67,7 +67,7 @@ static int choose_dialect(xl_connection *c) {
     return len > 0 ? xl_tls_set_params(c->handshake.tls, params, len) : XL_ERR_CRYPTO;
 }
 
-/* 0 or the transport error to close with. */
+/* Returns 0 or the transport error to close with. */
 static uint64_t agree_on_dialect(xl_connection *c) {
     const xl_transport_params *ours = &c->local_params, *theirs = &c->peer_params;
     bool has_ietf = ours->has_initial_max_path_id && theirs->has_initial_max_path_id;
@@ -90,7 +90,7 @@ static void apply_peer_params(xl_connection *c) {
     uint64_t peer_idle = p->max_idle_timeout_ms * 1000;
     if (peer_idle && (c->idle_timeout_us == 0 || peer_idle < c->idle_timeout_us))
         c->idle_timeout_us = peer_idle;
-    if (!c->early.is_offered) { /* else they apply once the handshake is complete */
+    if (!c->early.is_offered) { /* otherwise they apply once the handshake is complete */
         xl_flow_out_init(&c->streams.flow_out, p->initial_max_data);
         c->streams.max_peer[0] = p->initial_max_streams_bidi;
         c->streams.max_peer[1] = p->initial_max_streams_uni;
@@ -229,7 +229,7 @@ static void on_complete(xl_connection *c) {
         xl_conn_path_set_state(c, p, XL_PATH_ACTIVE, "handshake");
     }
     report_connected(c);
-    xl_conn_issue_cids(c); /* a client too: they are with the server before the first new path is opened */
+    xl_conn_issue_cids(c); /* a client too, so that the server has them before the first new path is opened */
     if (c->is_server) {
         p->validation.answers_early = false;
         c->handshake.done_pending = true;
@@ -302,7 +302,7 @@ void xl_conn_release_levels(xl_connection *c) {
     }
 }
 
-/* RFC 9000 section 17.2.5, RFC 9001 section 5.8. Only the first Retry counts, and only before anything else came. */
+/* RFC 9000 section 17.2.5, RFC 9001 section 5.8. Only the first Retry counts, and only before any other packet. */
 void xl_conn_retry(xl_connection *c, const xl_packet_header *h, const uint8_t *packet, size_t len) {
     uint8_t tag[16];
     if (c->is_server || c->handshake.has_retry || c->handshake.has_scid_peer || c->state != XL_CONN_HANDSHAKE ||

@@ -1,12 +1,13 @@
 /* Generations of the 1-RTT keys (RFC 9001 section 6): which of them opens a packet, when the next one comes, and when
- * the connection has to end because keys were used too often. All paths share the keys; packet numbers are a path's. */
+ * the connection has to end because keys were used too often. All paths share the keys, and each has its own packet
+ * numbers. */
 #include "connection/key_update.h"
 
 #include "connection/connection.h"
 #include "connection/path_table.h"
 #include "connection/state.h"
 
-/* Packets that the keys have to last for after the connection began to close: the close is repeated. */
+/* Packets that the keys must last for while the connection is closing, because the close is repeated. */
 #define CLOSE_RESERVE 16
 
 #define UPDATE_INTERVAL_US 10000
@@ -18,8 +19,8 @@ static bool takes_part(const xl_connection *c, const xl_path *p) {
            (p->state == XL_PATH_ACTIVE || p->state == XL_PATH_STANDBY) && p->flight.pto_count < XL_SUSPECT_PTOS;
 }
 
-/* Where a packet of the present phase was not acknowledged yet the peer may still need the keys before it. A path that
- * does not answer is not waited for. */
+/* Whether a packet of the present phase was acknowledged on every path: before, the peer may still need the previous
+ * keys. A path that does not answer is not waited for. */
 static bool is_acked_everywhere(const xl_connection *c) {
     bool is_acked = false;
     for (size_t i = 0; i < c->path_count; i++) {
@@ -35,8 +36,8 @@ bool xl_conn_may_update_keys(const xl_connection *c) {
            c->key_update.next_read && is_acked_everywhere(c);
 }
 
-/* The reading half at once, as the packet at hand needs it. The rest is left to xl_conn_prepare_keys(): what a packet
- * costs must not tell an observer that it began a phase (section 6.3). */
+/* Changes the reading keys at once, because the current packet needs them. xl_conn_prepare_keys() does the rest: the
+ * time that a packet takes must not tell an observer that it began a phase (section 6.3). */
 static void enter_next_phase(xl_connection *c, bool by_peer) {
     xl_level_state *app = &c->level[XL_LEVEL_APP];
     xl_keys_free(c->key_update.previous_read);
@@ -96,15 +97,15 @@ void xl_conn_forget_previous_keys(xl_connection *c) {
     c->key_update.previous_read = NULL;
 }
 
-/* ---- A packet comes ---- */
+/* ---- Receiving ---- */
 
-/* While there are keys of three generations every packet that is not authentic costs two attempts, else one, whatever
- * its key phase: how long it took tells nothing of a bit that is protected (section 6.3). */
+/* While there are keys of three generations, every packet that is not authentic costs two attempts, else one, whatever
+ * its key phase. So the time reveals nothing about a protected bit (section 6.3). */
 ssize_t xl_conn_open_1rtt(xl_connection *c, const xl_packet_context *ctx, uint64_t path_id, uint8_t *packet, size_t len,
                           size_t pn_offset, size_t pn_len, uint8_t **payload, xl_key_age *age) {
     const xl_keys *read = c->level[XL_LEVEL_APP].read;
     const xl_keys *next =
-        c->key_update.next_read ? c->key_update.next_read : read; /* read: opens nothing of the other phase */
+        c->key_update.next_read ? c->key_update.next_read : read; /* `read` opens nothing of the other phase */
     bool other_phase = ((packet[0] & 0x04) != 0) != c->key_update.phase;
     const xl_keys *order[2] = {other_phase ? next : read, c->key_update.previous_read};
     for (int i = 0; i < 2 && order[i]; i++) {
@@ -117,7 +118,7 @@ ssize_t xl_conn_open_1rtt(xl_connection *c, const xl_packet_context *ctx, uint64
     return -1;
 }
 
-/* configured: 0 = not. */
+/* configured 0: no limit. */
 static uint64_t least(uint64_t limit, uint64_t configured) {
     return configured && configured < limit ? configured : limit;
 }
@@ -133,9 +134,8 @@ static uint64_t shortest_pto(const xl_connection *c) {
 }
 
 /* The peer must have an acknowledgement of a packet of the present phase before it begins another (section 6.1), which
- * takes a round trip. Updates must not keep us busy: no two of them come within the shortest PTO, or within
- * UPDATE_INTERVAL_US where that is less. Our PTO may be much longer than the peer's: on a new path, or behind our own
- * queue. */
+ * takes a round trip. To limit the work of updates, two of them must be at least min(shortest PTO, UPDATE_INTERVAL_US)
+ * apart. Our PTO may be much longer than the peer's: on a new path, or behind our own queue. */
 static bool may_peer_update(const xl_connection *c) {
     if (c->key_update.generation == 0)
         return true;
@@ -156,7 +156,7 @@ static bool is_above(uint64_t pn, uint64_t least) {
     return least != UINT64_MAX && pn > least;
 }
 
-/* Higher numbers have the same keys or newer ones (section 6.4). */
+/* Higher packet numbers must have the same keys or newer ones (section 6.4). */
 uint64_t xl_conn_take_phase(xl_connection *c, xl_space *space, uint64_t pn, xl_key_age age) {
     c->key_update.packet_is_old = age == XL_KEYS_PREVIOUS;
     if (age == XL_KEYS_PREVIOUS) {
@@ -181,11 +181,11 @@ void xl_conn_phase_was_acked(xl_connection *c) {
     if (c->key_update.phase_acked || !is_acked_everywhere(c))
         return;
     c->key_update.phase_acked = true;
-    /* The peer may not have the keys for another update at once (section 6.5). */
+    /* The peer may not have the keys for another update yet (section 6.5). */
     c->key_update.may_from = c->key_update.generation > 0 ? c->now + 3 * xl_conn_max_pto(c) : c->now;
 }
 
-/* ---- How often keys are used (section 6.6) ---- */
+/* ---- Limits of the use of keys (section 6.6) ---- */
 
 void xl_conn_count_forged(xl_connection *c, const xl_keys *keys) {
     c->key_update.forged_packets++;
@@ -193,7 +193,7 @@ void xl_conn_count_forged(xl_connection *c, const xl_keys *keys) {
         xl_conn_fail(c, XL_QERR_AEAD_LIMIT, "too many packets that are not authentic");
 }
 
-/* Paths on which nothing of this phase was acknowledged, and nothing is on its way that could be. */
+/* Sends PINGs on paths where nothing of this phase is acknowledged and nothing in flight could be. */
 static void ask_for_acks(xl_connection *c) {
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = c->path[i];

@@ -1,6 +1,6 @@
-/* Automatic path management (paper section 6): a path that is much worse than the best stands by, one that stays dead
- * is abandoned, and both return. Each decision is in the qlog with its reason. Off unless xl_config asks for it. One
- * rule is always on: towards a peer that is not libxlink a dark path that holds the connection up is abandoned
+/* Automatic path management (paper section 6): puts a path that is much worse than the best on standby, abandons one
+ * that stays dead, and returns both to use. Each decision is in the qlog with its reason. Off unless xl_config enables
+ * it. One rule is always on: towards a peer that is not libxlink, a dark path that holds the connection up is abandoned
  * (silence.c). */
 #include "connection/management.h"
 
@@ -15,9 +15,9 @@
 
 #define LOOK_US        100000
 #define LOSS_WINDOW_US 1000000
-#define LOSS_PACKETS   20    /* fewer sent in a window say nothing */
-#define RTT_MARGIN_US  50000 /* paths that are all fast are never told apart by a factor */
-#define RETURN_SHARE   75    /* percent of the limits that a path must keep below to return */
+#define LOSS_PACKETS   20    /* windows with fewer packets are ignored */
+#define RTT_MARGIN_US  50000 /* a factor alone would distinguish paths that are all fast */
+#define RETURN_SHARE   75    /* percent of the limits below which a path must stay to return */
 #define MAX_DOUBLINGS  5
 #define DECISION_BYTES 128
 
@@ -30,7 +30,7 @@ static void log_decision(xl_connection *c, const xl_path *p, const char *why) {
     xl_qlog_path(c->qlog, c->now, "path_decision", p->index, p->cids.remote_path_id, &p->local, &p->remote, why);
 }
 
-/* The share of packets that was lost in the newest whole window with enough of them. */
+/* Computes the share of lost packets in the latest whole window, if it has enough packets. */
 static void watch_loss(xl_path *p, uint64_t now) {
     xl_path_watch *w = &p->watch;
     if (now - w->window_at < LOSS_WINDOW_US)
@@ -43,12 +43,12 @@ static void watch_loss(xl_path *p, uint64_t now) {
     w->lost = p->stats.packets_lost;
 }
 
-/* A standby path is asked rarely: its newest answer counts. One that is in use has its smoothed RTT. */
+/* A standby path is probed rarely, so its latest sample counts. A path in use has its smoothed RTT. */
 static uint64_t rtt_of(const xl_path *p) {
     return p->state == XL_PATH_STANDBY ? p->rtt.latest : p->rtt.smoothed;
 }
 
-/* The path in use with the smallest RTT beside p; NULL: there is none. */
+/* The path in use with the smallest RTT, except p; NULL: none. */
 static const xl_path *best_beside(const xl_connection *c, const xl_path *p) {
     const xl_path *best = NULL;
     for (size_t i = 0; i < c->path_count; i++) {
@@ -60,7 +60,7 @@ static const xl_path *best_beside(const xl_connection *c, const xl_path *p) {
     return best;
 }
 
-/* Whether p is worse than `best` allows, the limits taken to `share` percent; says why. */
+/* Whether p exceeds the limits relative to `best`, taken to `share` percent. Writes the reason. */
 static bool is_degraded(const xl_connection *c, const xl_path *p, const xl_path *best, unsigned share,
                         char why[DECISION_BYTES]) {
     const xl_path_management *m = &c->config->limits.path_management;
@@ -79,7 +79,7 @@ static bool is_degraded(const xl_connection *c, const xl_path *p, const xl_path 
     return false;
 }
 
-/* Marks the moment at which something began to hold; says whether it has held for so long. */
+/* Records when a condition began to hold. Returns whether it has held for duration_us. */
 static bool has_held(bool holds, uint64_t *since, uint64_t duration_us, uint64_t now) {
     if (!holds) {
         *since = 0;
@@ -103,7 +103,7 @@ static void judge_in_use(xl_connection *c, xl_path *p) {
     xl_conn_path_ask(c, p, XL_STATUS_STANDBY, "degraded");
 }
 
-/* A path that is put away again and again returns later each time. */
+/* A path returns later each time that it was put on standby. */
 static void judge_standby(xl_connection *c, xl_path *p) {
     char why[DECISION_BYTES];
     const xl_path *best = best_beside(c, p);
@@ -128,14 +128,14 @@ static void abandon(xl_connection *c, xl_path *p, const char *reason, uint64_t s
     xl_conn_path_closed(c, p, XL_QERR_PATH_UNSTABLE_OR_POOR, "dead for too long");
 }
 
-/* Only a client abandons: the interfaces are its own, and it alone can open a path anew. */
+/* Only a client abandons: the interfaces are its own, and only it can open a path again. */
 static void judge_dead(xl_connection *c, xl_path *p) {
     if (!c->is_server && c->now - p->state_since >= c->config->limits.path_management.abandon_us &&
         xl_conn_has_healthy_path_beside(c, p) && !(xl_conn_has_foreign_peer(c) && xl_conn_is_being_repaired(c)))
         abandon(c, p, "no answer", p->state_since);
 }
 
-/* Either side: a peer that acknowledges on a dark path goes on to do so until it is told. */
+/* On either side: a peer that sends acknowledgements on a dark path continues until the path is abandoned. */
 static void judge_silent(xl_connection *c, xl_path *p) {
     if (!xl_conn_path_is_in_the_way(c, p))
         return;
@@ -151,7 +151,7 @@ static void reopen(xl_connection *c, xl_path *p) {
         p->watch.reopen_at = c->now + c->config->limits.path_management.reopen_us; /* no slot yet */
 }
 
-/* What only receives cannot see that a path is dark: it asks one that has fallen silent. */
+/* A side that only receives does not notice that a path is dark, so it probes a path that has fallen silent. */
 static void ask_silent(xl_connection *c, xl_path *p) {
     uint64_t last =
         p->last_received_at > p->statuses.standby_probed_at ? p->last_received_at : p->statuses.standby_probed_at;

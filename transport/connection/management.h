@@ -1,4 +1,4 @@
-/* Automatic path management: paths stand by, and are abandoned, by themselves. */
+/* Automatic path management: standby and abandonment of paths. */
 #ifndef XL_CONNECTION_MANAGEMENT_H
 #define XL_CONNECTION_MANAGEMENT_H
 

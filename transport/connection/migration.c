@@ -9,13 +9,14 @@
 #include "connection/streams.h"
 #include "minmax.h"
 
-/* Silence that makes a client look for another path: three PTOs, but not more than a second unless one PTO is longer
- * (deep queues make the PTO of a path that still delivers several seconds long). */
+/* Silence after which a client looks for another path: three PTOs, but at most a second unless one PTO is longer (deep
+ * queues make the PTO of a path that still delivers several seconds long). */
 #define MIGRATION_SILENCE_PTOS 3
 #define MIGRATION_SILENCE_US   1000000
-#define PRIMARY_ASK_US         1000000 /* between challenges to the first path while another one is in use */
-/* Challenges to a candidate that leave the server where it is. Further ones come with a PING, by which it follows (RFC
- * 9000 section 9.2): it may have no connection ID to answer with before, and on the old path nothing reaches it. */
+#define PRIMARY_ASK_US         1000000 /* interval of challenges to the first path while another one is in use */
+/* Challenges to a candidate that leave the server where it is. Further ones come with a PING, which makes the server
+ * follow (RFC 9000 section 9.2): it may have no connection ID to answer with before, and on the old path nothing
+ * reaches it. */
 #define PROBES_ALONE 2
 
 #define OLD_CID_PTOS 3 /* from the peer's first packet on the new path to the end of the old CID */
@@ -26,8 +27,8 @@ static void retire_old_cid(xl_connection *c) {
     c->migration.has_old_cid = false;
 }
 
-/* RFC 9000 section 9.5: the CID of the old path is not used again. But a peer may give up what it knows of the old path
- * with its CID, and needs that until it has validated the new one: our PATH_RESPONSE may still be lost. */
+/* RFC 9000 section 9.5: the CID of the old path is not used again. But a peer may drop its state of the old path with
+ * its CID, and needs that state until it has validated the new path: our PATH_RESPONSE may still be lost. */
 static void leave_cid(xl_connection *c, xl_path *old) {
     if (c->is_server)
         return;
@@ -43,7 +44,7 @@ void xl_conn_migration_followed(xl_connection *c, const xl_path *p) {
         c->migration.old_cid_until = c->now + OLD_CID_PTOS * xl_conn_max_pto(c);
 }
 
-/* Moves to p: congestion window and RTT start anew (RFC 9000 section 9.4), what was in flight is sent again. */
+/* Moves to p: congestion window and RTT start again (RFC 9000 section 9.4), and what was in flight is sent again. */
 void xl_conn_migrate_to(xl_connection *c, xl_path *p, const char *why) {
     xl_path *old = c->path[c->active];
     c->active = p->index;
@@ -53,14 +54,14 @@ void xl_conn_migrate_to(xl_connection *c, xl_path *p, const char *why) {
     c->migration.count++;
     xl_path_reset_congestion(p, c->cc, p->mtu, c->now);
     p->state = XL_PATH_ACTIVE;
-    p->last_received_at = c->now; /* the answer counts for the path in use where both have the same addresses */
+    p->last_received_at = c->now; /* if both have the same addresses, the answer was counted for the path in use */
     xl_qlog_path(c->qlog, c->now, "migrated", p->index, p->cids.remote_path_id, &p->local, &p->remote, why);
     xl_conn_give_up_in_flight(c, old);
     old->flight.probes = 0;
     old->state = XL_PATH_NEW;
     leave_cid(c, old);
     xl_conn_issue_cids(c);
-    p->flight.ping_pending = true; /* a non-probing packet tells the peer to follow */
+    p->flight.ping_pending = true; /* a non-probing packet makes the peer follow */
     xl_conn_emit(c, (xl_event){.type = XL_EVENT_MIGRATED, .path = p->index, .from_path = old->index});
     xl_conn_wake(c);
 }
@@ -74,16 +75,16 @@ static uint64_t silence_before_probing(const xl_connection *c, const xl_path *p)
     return pto > MIGRATION_SILENCE_US ? pto : MIGRATION_SILENCE_US;
 }
 
-/* disable_active_migration is of the address of the handshake: who moved to the preferred one is free (RFC 9000 section
- * 18.2). */
+/* disable_active_migration applies to the address of the handshake: a client that moved to the preferred one may
+ * migrate (RFC 9000 section 18.2). */
 static bool may_migrate(const xl_connection *c) {
     return c->config->scheme.enable_migration && !c->is_server && !c->multipath && c->handshake.is_confirmed &&
            (!c->peer_params.disable_active_migration || c->migration.left >= 0) && c->path_count > 1 &&
            c->migration.expecting_since != XL_NEVER && xl_conn_expects_data(c);
 }
 
-/* By count: a probe timeout needs something in flight, and a client that only receives has nothing. After one PTO of
- * silence a PING is sent, and from there the timeouts are counted. */
+/* Migration by count: a probe timeout needs something in flight, and a client that only receives has nothing. So a PING
+ * is sent after one PTO of silence, and the timeouts are counted from there. */
 static uint64_t leave_by_count_at(const xl_connection *c, const xl_path *p, uint64_t since) {
     uint64_t pto = xl_rtt_pto(&p->ack_rtt, xl_conn_peer_ack_delay_us(c));
     if (p->flight.pto_count >= c->config->limits.migrate_ptos)
@@ -116,10 +117,10 @@ uint64_t xl_conn_migration_deadline(const xl_connection *c) {
 
 static bool challenge_candidate(xl_connection *c, xl_path *p, const char *why) {
     if (!p->cids.has_remote && !xl_conn_take_dcid(c, p)) {
-        retire_old_cid(c); /* for another one */
+        retire_old_cid(c); /* to get another one */
         return false;
     }
-    p->validation.is_done = true; /* no amplification limit towards a server that we know */
+    p->validation.is_done = true; /* no amplification limit towards a known server */
     p->validation.tries = 0;
     p->flight.ping_pending = false;
     xl_conn_path_set_state(c, p, XL_PATH_VALIDATING, why);
@@ -133,7 +134,7 @@ static void forget_challenge(xl_connection *c, xl_path *p, const char *why) {
     xl_conn_path_set_state(c, p, XL_PATH_NEW, why);
 }
 
-/* ---- The path in use is silent: another one is probed, the candidates in turn ---- */
+/* ---- The path in use is silent: the other candidates are probed in turn ---- */
 
 static bool probe_candidate(xl_connection *c, xl_path *p) {
     if (!challenge_candidate(c, p, "the active path is silent"))
@@ -153,7 +154,7 @@ static void probe_next(xl_connection *c) {
         if (probe_candidate(c, p))
             return;
     }
-    c->migration.retry_at = c->now; /* no CID at hand: look again later */
+    c->migration.retry_at = c->now; /* no CID is available: try again later */
 }
 
 static void abandon_probe(xl_connection *c, xl_path *p, const char *why) {
@@ -162,8 +163,8 @@ static void abandon_probe(xl_connection *c, xl_path *p, const char *why) {
     forget_challenge(c, p, why);
 }
 
-/* By the data that is waited for: if nothing of ours arrives on the active path, the peer still acknowledges there the
- * challenge that came on the other one. */
+/* Whether the awaited data arrives again. Acknowledgements do not show that: if nothing of ours arrives on the active
+ * path, the peer still acknowledges there the challenge that came on the other one. */
 static bool answers_again(const xl_connection *c) {
     return c->stats.stream_bytes_received > c->migration.probe_bytes;
 }
@@ -188,7 +189,7 @@ static void primary_answered(xl_connection *c) {
 
 /* ---- The server's preferred address ---- */
 
-/* Candidates that were registered with the server's old address lead to the new one from now on. */
+/* Candidates that were registered with the server's old address now lead to the new one. */
 static void settle_at_preferred(xl_connection *c, xl_path *p) {
     const xl_path *old = c->path[c->active];
     c->migration.preferred = -1;
@@ -204,7 +205,7 @@ void xl_conn_migrate_to_preferred(xl_connection *c, xl_path *p) {
         c->migration.preferred = p->index;
 }
 
-/* ---- What timers and answers mean ---- */
+/* ---- Timers and answers ---- */
 
 void xl_conn_migration_timer(xl_connection *c) {
     xl_path *p = c->path[c->active];

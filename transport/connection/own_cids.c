@@ -27,8 +27,8 @@ static void fill(xl_connection *c, xl_cids *cids, size_t wanted) {
         ;
 }
 
-/* A peer that takes a new one whenever an address changes, and retires none, would be without one in the end. It gets
- * the next when it takes the last, and gives the oldest back once it has as many as it wants (RFC 9000 5.1.1). */
+/* A peer that takes a new CID whenever an address changes, and retires none, would run out of them. So it gets another
+ * one when it takes the last, and must retire the oldest once it has as many as it wants (RFC 9000 section 5.1.1). */
 static void keep_spare(xl_connection *c, xl_cids *cids, uint64_t current) {
     if (xl_cids_has_spare(cids) || cids->count == XL_CIDS_MAX)
         return;

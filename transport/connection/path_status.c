@@ -1,5 +1,5 @@
-/* PATH_STATUS: what each side asks of a path (draft-liu-multipath-quic section 6, paper section 6), and keeping a
- * standby path ready. A path stands by while either side asks for it; each takes back only its own request. */
+/* PATH_STATUS: what each side requests for a path (draft-liu-multipath-quic section 6, paper section 6), and probes of
+ * standby paths. A path is on standby while either side requests it; each withdraws only its own request. */
 #include "connection/path_status.h"
 
 #include "connection/connection.h"
@@ -8,7 +8,7 @@
 #include "connection/state.h"
 #include "connection/streams.h"
 
-/* Brings the state of a path that answers in line with what both sides ask. */
+/* Adapts the state of an answering path to what both sides request. */
 static void apply_status(xl_connection *c, xl_path *p, const char *why) {
     if (p->state == XL_PATH_ACTIVE && xl_path_wants_standby(p))
         xl_conn_path_set_state(c, p, XL_PATH_STANDBY, why);
@@ -66,9 +66,9 @@ uint64_t xl_conn_take_path_status(xl_connection *c, const xl_frame *f) {
     return 0;
 }
 
-/* ---- Standby paths are asked now and then whether they are still there ---- */
+/* ---- Probes of standby paths ---- */
 
-/* Something is on its way or expected: only then is a path to be kept ready. An idle connection may time out. */
+/* Whether something is in flight or expected. Only then is a path kept ready: an idle connection may time out. */
 bool xl_conn_is_busy(const xl_connection *c) {
     for (size_t i = 0; i < c->path_count; i++)
         if (c->path[i]->state != XL_PATH_STANDBY && c->path[i]->flight.eliciting > 0)

@@ -1,4 +1,4 @@
-/* PATH_STATUS, and keeping a standby path ready. */
+/* PATH_STATUS, and probes of standby paths. */
 #ifndef XL_CONNECTION_PATH_STATUS_H
 #define XL_CONNECTION_PATH_STATUS_H
 
@@ -7,7 +7,7 @@
 
 void xl_conn_path_ask(xl_connection *, xl_path *, xl_path_status, const char *why);
 uint64_t xl_conn_take_path_status(xl_connection *, const xl_frame *); /* 0 or the transport error to close with */
-/* Something is on its way or expected: only then is a path to be kept ready. */
+/* Whether something is in flight or expected. Only then is a path kept ready. */
 bool xl_conn_is_busy(const xl_connection *);
 uint64_t xl_conn_standby_deadline(const xl_connection *);
 void xl_conn_standby_timer(xl_connection *);

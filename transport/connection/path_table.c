@@ -51,7 +51,7 @@ bool xl_conn_leaves_control_to_another(const xl_connection *c, const xl_path *p)
     return false;
 }
 
-/* Bytes of a datagram that both ends take: 1200 until the peer's transport parameters are known. */
+/* Largest datagram that both ends accept, bytes: 1200 until the peer's transport parameters are known. */
 static uint64_t largest_datagram(const xl_connection *c) {
     uint64_t ours = c->config->limits.max_udp_payload_bytes, theirs = c->peer_params.max_udp_payload_size;
     if (!c->handshake.peer_params_seen)

@@ -1,5 +1,5 @@
 /* Paths: opening, validation (RFC 9000 section 8.2), multipath by connection ID (dialect `xlink`), addresses that
- * change under way (section 9.3). */
+ * change (section 9.3). */
 #include "connection/paths.h"
 
 #include <stdlib.h>
@@ -15,11 +15,11 @@
 
 #define CHALLENGE_TRIES_MAX 5
 #define REBOUND_TRIES_MAX   3
-#define CHALLENGE_BYTES     64 /* what the smallest packet with a PATH_CHALLENGE may take */
+#define CHALLENGE_BYTES     64 /* upper bound of the smallest packet with a PATH_CHALLENGE */
 
 #define CLOSED_BY_APPLICATION "closed by the application"
 
-/* A slot that nothing refers to any more: closed, nothing in flight. */
+/* Returns a slot that nothing refers to: closed, nothing in flight. */
 static xl_path *reusable_slot(xl_connection *c) {
     for (size_t i = 1; i < c->path_count; i++) {
         xl_path *p = c->path[i];
@@ -32,7 +32,7 @@ static xl_path *reusable_slot(xl_connection *c) {
     return NULL;
 }
 
-/* Another path may share it: accept_path(). */
+/* Retires the path's CID, unless another path shares it: accept_path(). */
 static void release_dcid(xl_connection *c, const xl_path *p) {
     if (c->multipath || !p->cids.has_remote)
         return;
@@ -43,7 +43,8 @@ static void release_dcid(xl_connection *c, const xl_path *p) {
     xl_cids_retire(&c->remote_cids, p->cids.remote_sequence);
 }
 
-/* A slot's first path is allocated: most connections have one or two. NULL: out of memory, or no slot is left. */
+/* Returns a new slot, which is allocated here because most connections need one or two; or one that can be used again.
+ * NULL: out of memory, or no slot is left. */
 static xl_path *take_slot(xl_connection *c) {
     if (c->path_count == XL_MAX_PATHS)
         return reusable_slot(c);
@@ -68,7 +69,7 @@ xl_path *xl_conn_path_new(xl_connection *c, const xl_addr *local, const xl_addr 
         xl_space_free(p->space);
         free(p->space);
     }
-    /* What was counted on the same pair of hosts goes on. */
+    /* The statistics of the same pair of hosts continue. */
     bool counts_on = xl_addr_same_host(&p->local, local) && xl_addr_same_host(&p->remote, remote);
     xl_path_stats stats = p->stats;
     xl_path_init(p, index, local, remote, technology);
@@ -92,7 +93,8 @@ static bool give_own_space(xl_connection *c, xl_path *p) {
     return true;
 }
 
-/* The path ID is the path's now. What the peer said of it before it was open counts (RFC 10069 section 4.3). */
+/* Gives the path ID to the path. A status that the peer sent before the path was open applies (RFC 10069 section
+ * 4.3). */
 static void use_path_id(xl_path *p, xl_path_id *id) {
     id->is_used = true;
     p->cids.local_path_id = p->cids.remote_path_id = id->id;
@@ -103,7 +105,7 @@ static void use_path_id(xl_path *p, xl_path_id *id) {
         p->statuses.peer = id->status;
 }
 
-/* The server's side of a new path: an unused CID in each direction (dialect `xlink`), or the peer's path ID. */
+/* The server's side of a new path: takes an unused CID in each direction (dialect `xlink`), or the peer's path ID. */
 static xl_path *accept_path(xl_connection *c, uint64_t local_id, const xl_addr *local, const xl_addr *remote) {
     xl_path_id *id = c->path_ids ? xl_path_ids_find(c->path_ids, local_id) : NULL;
     xl_path *p = xl_conn_path_new(c, local, remote, XL_TECH_UNKNOWN);
@@ -122,9 +124,10 @@ static xl_path *accept_path(xl_connection *c, uint64_t local_id, const xl_addr *
         xl_conn_path_closed(c, p, XL_QERR_PATH_RESOURCE_LIMIT, "out of memory");
         return NULL;
     }
-    /* With multipath a CID may still be on its way over a slower path: xl_conn_open_paths() gives it then. */
+    /* With multipath a CID may still be in transit on a slower path: xl_conn_open_paths() assigns it then. */
     if (!xl_conn_take_dcid(c, p) && !c->multipath) {
-        /* Without a spare CID the present one serves on (RFC 9000 section 9.5 allows it when only the peer moved). */
+        /* Without a spare CID the present one stays in use (RFC 9000 section 9.5 allows that if only the peer
+         * moved). */
         p->cids.remote = c->path[c->active]->cids.remote;
         p->cids.remote_path_id = c->path[c->active]->cids.remote_path_id;
         p->cids.remote_sequence = c->path[c->active]->cids.remote_sequence;
@@ -133,7 +136,7 @@ static xl_path *accept_path(xl_connection *c, uint64_t local_id, const xl_addr *
     return p;
 }
 
-/* A path that we opened and for which the peer has not chosen a CID of ours yet. */
+/* Finds a path that we opened and for which the peer has not chosen a CID of ours yet. */
 static xl_path *path_without_local_cid(xl_connection *c, const xl_addr *local, const xl_addr *remote) {
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = c->path[i];
@@ -151,8 +154,8 @@ static bool may_open_path(xl_connection *c, uint64_t local_id, const xl_addr *lo
     return c->is_server && id && !id->is_used && !id->is_abandoned;
 }
 
-/* Late packets on an abandoned path still count (RFC 10069 section 3.4.3). By connection IDs alone they do until the
- * peer has confirmed our PATH_STATUS: if it abandoned the path that ours goes out on, nothing else tells us so. */
+/* Whether late packets on an abandoned path count (RFC 10069 section 3.4.3). In the dialect `xlink` they do until the
+ * peer has confirmed our PATH_STATUS: if it abandoned the path on which we send that, nothing else tells us. */
 static bool counts_late_packets(const xl_connection *c, const xl_path *p) {
     return (c->path_ids || !p->statuses.is_confirmed) && (p->owns_space || p->index == 0);
 }
@@ -165,8 +168,8 @@ xl_path *xl_conn_path_for_packet(xl_connection *c, uint64_t local_id, const xl_a
         return p && (p->state != XL_PATH_CLOSED || counts_late_packets(c, p)) ? p : NULL;
     if (p)
         return p->cids.has_remote || p->index == c->migration.left ? p : NULL;
-    /* A client that moves takes another connection ID (RFC 9000 section 9.5): the same one means that a NAT moved it.
-     */
+    /* A client that moves takes another connection ID (RFC 9000 section 9.5). The same one means that a NAT moved
+     * it. */
     return c->is_server && local_id == c->path[c->active]->cids.local_path_id ? c->path[c->active] : NULL;
 }
 
@@ -183,7 +186,7 @@ xl_path *xl_conn_path_for_authentic_packet(xl_connection *c, uint64_t local_id, 
 
 /* ---- Client: opening paths with multipath ---- */
 
-/* Dialect `ietf`: a path begins with an ID that neither side has used, and for which both have issued a CID (RFC 10069
+/* Dialect `ietf`: a path takes an ID that neither side has used, and for which both have issued a CID (RFC 10069
  * section 3). */
 static bool take_path_id(xl_connection *c, xl_path *p) {
     xl_path_id *id = xl_path_ids_unused(c->path_ids);
@@ -192,7 +195,7 @@ static bool take_path_id(xl_connection *c, xl_path *p) {
         xl_conn_wake(c);
         return false;
     }
-    if (!xl_cids_any_was_sent(id->local)) /* its acknowledgement asks again */
+    if (!xl_cids_any_was_sent(id->local)) /* its acknowledgement tries again */
         return false;
     if (id->remote->count == 0) {
         xl_path_id_note_blocked(id);
@@ -213,18 +216,18 @@ static void open_path(xl_connection *c, xl_path *p) {
     }
     xl_path_reset_congestion(p, c->cc, p->mtu, c->now);
     p->validation.is_done =
-        true; /* our own choice of address: no amplification limit; data waits for ACTIVE all the same */
+        true; /* our own choice of address: no amplification limit, but data still waits for ACTIVE */
     xl_conn_path_set_state(c, p, XL_PATH_VALIDATING, "opened");
     xl_conn_start_challenge(c, p);
 }
 
-/* disable_active_migration is of the address of the handshake, and of no other (RFC 9000 section 18.2, RFC 10069
- * section 2.2). */
+/* disable_active_migration applies to the address of the handshake only (RFC 9000 section 18.2, RFC 10069 section
+ * 2.2). */
 static bool may_use_another_address(const xl_connection *c, const xl_path *p) {
     return !c->peer_params.disable_active_migration || !xl_addr_equal(&p->remote, &c->handshake.server);
 }
 
-/* Whatever waits for a CID of the peer gets one: a client's registered paths, and paths that the peer opened. */
+/* Gives a CID of the peer to whatever waits for one: a client's registered paths, and paths that the peer opened. */
 void xl_conn_open_paths(xl_connection *c) {
     if (!c->multipath || !c->handshake.is_confirmed)
         return;
@@ -233,7 +236,8 @@ void xl_conn_open_paths(xl_connection *c) {
         if (p->cids.has_remote || p->state == XL_PATH_CLOSED)
             continue;
         bool may_open = !c->is_server && may_use_another_address(c, p);
-        /* By connection IDs alone two paths over one pair of addresses are told apart only one after the other. */
+        /* In the dialect `xlink`, two paths over one pair of addresses can only be told apart if they open one after
+         * the other. */
         if (!c->path_ids && path_without_local_cid(c, &p->local, &p->remote))
             continue;
         if (may_open && p->state == XL_PATH_NEW)
@@ -257,7 +261,7 @@ int xl_connection_add_path(xl_connection *c, const xl_addr *local, const xl_addr
     return p->index;
 }
 
-/* Nothing is sent on it any more: not even with the CIDs that the peer issued for it. */
+/* Nothing more is sent on the path, not even with the CIDs that the peer issued for it. */
 static void abandon_path_id(xl_connection *c, xl_path *p, uint64_t error) {
     xl_path_id *id = p->cids.has_local_path_id ? xl_path_ids_find(c->path_ids, p->cids.local_path_id) : NULL;
     if (id)
@@ -290,7 +294,7 @@ void xl_conn_path_closed(xl_connection *c, xl_path *p, uint64_t error, const cha
     xl_conn_fail(c, XL_QERR_NO_ERROR, "the last path was closed");
 }
 
-/* By connection IDs alone a client that has not heard us on a path cannot tell which of its paths we name. */
+/* In the dialect `xlink`, a client that has received nothing on a path cannot tell which of its paths we name. */
 static bool is_unknown_to_client(const xl_connection *c, const xl_path *p) {
     return c->is_server && !c->path_ids && p->index > 0 && p->state == XL_PATH_VALIDATING;
 }
@@ -346,19 +350,20 @@ void xl_conn_path_validated(xl_connection *c, xl_path *p) {
         xl_conn_migration_validated(c, p);
 }
 
-/* The challenge was not answered in time: again, or give the path up. */
+/* The challenge was not answered in time: repeats it, or gives the path up. */
 void xl_conn_path_timer(xl_connection *c, xl_path *p) {
     p->validation.deadline = XL_NEVER;
     if (!p->validation.is_outstanding)
         return;
-    if (p->validation.is_rtt_probe) { /* lost, or its answer: the next acknowledgement from elsewhere asks again */
+    if (p->validation.is_rtt_probe) { /* the probe or its answer was lost; the next acknowledgement on another path
+                                       * starts another probe */
         p->validation.is_outstanding = p->validation.is_pending = false;
         p->validation.tries = 0;
         return;
     }
     if (xl_conn_migration_unanswered(c, p))
         return;
-    /* A rebound path has an address to return to, and perhaps no allowance left to ask the new one again. */
+    /* A rebound path has an address to return to, and perhaps no allowance left to challenge the new one again. */
     bool rebound = p->proven.exists, was_left = c->is_server && !c->multipath && p->index != c->active;
     unsigned most = rebound || was_left ? REBOUND_TRIES_MAX : CHALLENGE_TRIES_MAX;
     if (p->validation.tries < most && (!rebound || xl_path_amplification_left(p) >= CHALLENGE_BYTES)) {
@@ -370,11 +375,13 @@ void xl_conn_path_timer(xl_connection *c, xl_path *p) {
     if (xl_conn_migration_probe_failed(c, p) || xl_conn_path_rebind_failed(c, p))
         return;
     if (c->multipath && !c->is_server && p->state == XL_PATH_VALIDATING) {
-        /* The path was dark when it was opened. Its radio may come back: keep asking, at the longest interval. */
+        /* The path was dark when it was opened. Its radio may come back, so challenges continue at the longest
+         * interval. */
         p->validation.tries = CHALLENGE_TRIES_MAX - 1;
         xl_conn_start_challenge(c, p);
     } else if (c->multipath && p->state == XL_PATH_VALIDATING) {
-        p->validation.is_outstanding = p->validation.is_pending = false; /* until the peer is heard on it again */
+        p->validation.is_outstanding = p->validation.is_pending = false; /* until a packet of the peer arrives on it
+                                                                          * again */
     } else if (c->multipath) {
         xl_conn_path_closed(c, p, XL_QERR_PATH_UNSTABLE_OR_POOR, "validation failed");
     } else {
@@ -382,7 +389,7 @@ void xl_conn_path_timer(xl_connection *c, xl_path *p) {
     }
 }
 
-/* The peer moved the path, and not some NAT: it has taken another CID, so we do too (RFC 9000 section 9.5). */
+/* The peer itself moved the path, not a NAT: it has taken another CID, so we do too (RFC 9000 section 9.5). */
 static void follow_with_new_dcid(xl_connection *c, xl_path *p) {
     xl_path_id *id = xl_path_ids_find(c->path_ids, p->cids.remote_path_id);
     uint64_t old = p->cids.remote_sequence;
@@ -415,7 +422,8 @@ void xl_conn_path_packet_seen(xl_connection *c, const xl_packet_context *ctx, bo
     if (moved && c->path_ids && has_new_cid)
         follow_with_new_dcid(c, p);
     bool is_unproven = c->multipath ? p->state == XL_PATH_VALIDATING : p->index == c->active && !p->validation.is_done;
-    if (is_unproven && !p->validation.is_outstanding && c->handshake.is_confirmed) /* it was dark, and is heard again */
+    if (is_unproven && !p->validation.is_outstanding && c->handshake.is_confirmed) /* it was dark, and a packet has
+                                                                                    * arrived */
         xl_conn_start_challenge(c, p);
     if (c->multipath || p->index == c->active || !c->handshake.is_confirmed)
         return;
@@ -423,7 +431,7 @@ void xl_conn_path_packet_seen(xl_connection *c, const xl_packet_context *ctx, bo
     xl_conn_migrate_to(c, p, "the peer moved");
     if (!p->validation.is_done)
         xl_conn_start_challenge(c, p);
-    /* RFC 9000 section 9.3.3: to the address that the peer seems to have left, too. */
+    /* RFC 9000 section 9.3.3: challenges also the address that the peer seems to have left. */
     if (!xl_addr_equal(&left->remote, &p->remote)) {
         left->validation.tries = 0;
         xl_conn_start_challenge(c, left);

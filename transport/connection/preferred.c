@@ -45,8 +45,8 @@ uint64_t xl_conn_learn_preferred_address(xl_connection *c) {
                : 0;
 }
 
-/* RFC 10069 section 3: with path IDs this is a migration of path 0, which keeps its ID. It carries no data until the
- * address answers, and returns to the old one where it does not. */
+/* RFC 10069 section 3: with path IDs this is a migration of path 0, which keeps its ID. The path carries no data until
+ * the address answers, and returns to the old address if it does not. */
 static void move_first_path(xl_connection *c, const xl_addr *to) {
     xl_path *p = c->path[0];
     uint64_t old = p->cids.remote_sequence;

@@ -1,4 +1,4 @@
-/* The player's QoE signal: when it is sent in an ACK_MP, when in a QOE_CONTROL_SIGNALS frame of its own
+/* The player's QoE signal: when it is sent in an ACK_MP or in a QOE_CONTROL_SIGNALS frame
  * (draft-liu-multipath-quic-02), which of several received signals is the newest, and the gate. */
 #include "connection/qoe.h"
 
@@ -59,7 +59,7 @@ bool xl_conn_qoe_signal_is_due(const xl_connection *c) {
     return is_wanted(c) && c->now >= c->qoe.signal_from;
 }
 
-/* What is due already waits for room on a path, not for the clock. */
+/* A signal that is due already waits for room on a path, not for the clock. */
 uint64_t xl_conn_qoe_deadline(const xl_connection *c) {
     return is_wanted(c) && c->qoe.signal_from > c->now ? c->qoe.signal_from : XL_NEVER;
 }
@@ -87,9 +87,9 @@ void xl_conn_take_qoe(xl_connection *c, const xl_qoe *qoe, uint64_t made_after) 
         xl_qlog_qoe_received(c->qlog, c->now, qoe);
 }
 
-/* A signal in a frame of its own acknowledges nothing, so there are two bounds. It was made half of the path's smallest
- * RTT ago or earlier: if that is before the present signal can have been made, it was overtaken. And it was made after
- * the acknowledgements that came before it on its path, and in its packet, where they stand in front of it. */
+/* A signal in a frame of its own acknowledges nothing, so two bounds apply. It was made half of the path's smallest RTT
+ * ago or earlier: if that is before the present signal can have been made, it was overtaken. And it was made after the
+ * acknowledgements that arrived before it on its path, those before it in its packet included. */
 void xl_conn_take_qoe_signal(xl_connection *c, const xl_qoe *qoe, const xl_packet_context *ctx) {
     xl_path *p = ctx->path;
     uint64_t made_before = c->now - (p->rtt.has_sample ? p->rtt.min / 2 : 0);

@@ -1,5 +1,4 @@
-/* The player's QoE signal, client to server: in ACK_MP, in QOE_CONTROL_SIGNALS frames of its own, and what the server
- * makes of it. */
+/* The player's QoE signal, client to server: in ACK_MP or in QOE_CONTROL_SIGNALS frames, and the server's use of it. */
 #ifndef XL_CONNECTION_QOE_H
 #define XL_CONNECTION_QOE_H
 
@@ -9,14 +8,14 @@
 #include "reinjection/gate.h"
 
 typedef struct {
-    xl_qoe_gate gate;     /* what came from the peer, and what it means */
-    bool has_field;       /* ACK_MP has the field for a signal: both sides said so */
-    xl_qoe own;           /* to be sent */
+    xl_qoe_gate gate;     /* the peer's signal, and what follows from it */
+    bool has_field;       /* both sides take the signal: in the field of ACK_MP, in `ietf` in QOE_CONTROL_SIGNALS */
+    xl_qoe own;           /* our latest signal */
     bool is_fresh;        /* the next ACK_MP carries it */
-    bool signal_pending;  /* a QOE_CONTROL_SIGNALS frame shall carry it … */
-    uint64_t signal_from; /* … from then on */
-    uint64_t signals;     /* frames sent: the number of the newest */
-    xl_qoe signalled;     /* what it said */
+    bool signal_pending;  /* a QOE_CONTROL_SIGNALS frame is to carry it */
+    uint64_t signal_from; /* earliest time of that frame */
+    uint64_t signals;     /* frames sent: the number of the latest */
+    xl_qoe signalled;     /* signal in that frame */
 } xl_qoe_exchange;
 
 /* For a new connection, or after the endpoint's configuration has changed. */
@@ -36,7 +35,7 @@ void xl_conn_qoe_signal_lost(xl_connection *, uint64_t number);
 void xl_conn_take_qoe(xl_connection *, const xl_qoe *, uint64_t made_after);
 /* A signal in a QOE_CONTROL_SIGNALS frame. */
 void xl_conn_take_qoe_signal(xl_connection *, const xl_qoe *, const xl_packet_context *);
-/* Whether re-injection is allowed at present; *facts is what that was decided from. */
+/* Whether re-injection is allowed at present. *facts: the inputs of the decision. */
 xl_qoe_decision xl_conn_ask_gate(xl_connection *, xl_qlog_gate *facts);
 
 #endif

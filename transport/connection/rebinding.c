@@ -1,6 +1,6 @@
-/* A path whose packets suddenly come from another address although its connection ID is the same: a NAT has given it a
- * new binding (RFC 9000 section 9.3). The address is validated before the path carries data again; until then no more
- * than three times what came from there goes there (section 8.2). Other paths go on meanwhile. */
+/* A path whose packets suddenly come from another address with the same connection ID: a NAT has given it a new binding
+ * (RFC 9000 section 9.3). The address is validated before the path carries data again; until then at most three times
+ * the bytes that came from there are sent there (section 8.1). Other paths continue in the meantime. */
 #include "connection/rebinding.h"
 
 #include "connection/acks.h"
@@ -17,7 +17,7 @@ static void settle_on(xl_connection *c, xl_path *p, const xl_addr *local, const 
     p->validation.deadline = XL_NEVER;
     p->validation.tries = 0;
     xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->cids.remote_path_id, local, remote, why);
-    if (p->state == XL_PATH_VALIDATING) /* the address is proven, and not yet that the path works */
+    if (p->state == XL_PATH_VALIDATING) /* the address is proven, but not yet that the path works */
         xl_conn_start_challenge(c, p);
     xl_conn_wake(c);
 }
@@ -46,8 +46,8 @@ void xl_conn_prove_others(xl_connection *c, const xl_path *p) {
 }
 
 void xl_conn_path_rebind(xl_connection *c, xl_path *p, const xl_addr *local, const xl_addr *remote) {
-    /* Section 9.3.2: somebody else may have sent a copy of the packet from elsewhere. The address that was validated
-     * needs no second proof. */
+    /* Section 9.3.2: somebody else may have sent a copy of the packet from another address. The address that was
+     * validated needs no second proof. */
     if (p->proven.exists && xl_addr_equal(&p->proven.remote, remote) && xl_addr_equal(&p->proven.local, local)) {
         settle_on(c, p, local, remote, "back at its validated address");
         return;
@@ -58,8 +58,8 @@ void xl_conn_path_rebind(xl_connection *c, xl_path *p, const xl_addr *local, con
         p->proven.exists = true;
     }
     bool same_host = xl_addr_same_host(&p->remote, remote);
-    /* Section 9.3.3: perhaps somebody forwards the peer's packets, faster than they come by themselves. A peer that is
-     * still where it was answers from there, and that takes the path back. */
+    /* Section 9.3.3: somebody may forward the peer's packets faster than they arrive by themselves. A peer that is
+     * still at its old address answers from there, which takes the path back. */
     p->proven.is_asked = p->proven.exists && !xl_addr_equal(&p->proven.remote, remote);
     p->local = *local;
     p->remote = *remote;

@@ -5,13 +5,13 @@
 #include "path/path.h"
 
 void xl_conn_path_rebind(xl_connection *, xl_path *, const xl_addr *local, const xl_addr *remote);
-/* The new address did not answer. True: an earlier one is in use again. */
+/* The new address did not answer. Returns whether an earlier one is in use again. */
 bool xl_conn_path_rebind_failed(xl_connection *, xl_path *);
 
-/* Another path proved p's pair of addresses (RFC 10069 section 3.1): bytes that come from there count for that one, so
- * p would have no allowance of its own. */
+/* Whether another path has proven p's pair of addresses (RFC 10069 section 3.1). Bytes from there count for that path,
+ * so p would have no allowance of its own. */
 bool xl_conn_is_proven_elsewhere(const xl_connection *, const xl_path *p);
-/* p has proven its addresses, and so for all paths that share them. */
+/* p has proven its addresses, and thereby those of all paths that share them. */
 void xl_conn_prove_others(xl_connection *, const xl_path *p);
 
 #endif

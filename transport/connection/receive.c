@@ -1,4 +1,4 @@
-/* A datagram comes in: its packets are unprotected, authenticated, and their frames taken one by one. */
+/* An incoming datagram: its packets are unprotected and authenticated, and their frames processed one by one. */
 #include "connection/receive.h"
 
 #include <string.h>
@@ -29,14 +29,15 @@ static void drop(xl_connection *c, size_t bytes, const char *why, int path) {
     xl_qlog_packet_dropped(c->qlog, c->now, bytes, why, path);
 }
 
-/* A packet's frames: as many as most packets have are parsed once, further ones again when they are taken. */
+/* A packet's frames. As many as most packets have are parsed once, further ones again when they are processed. */
 typedef struct {
     xl_frame at[FRAMES_KEPT];
     size_t count;
-    xl_reader rest; /* behind those */
+    xl_reader rest; /* after these */
 } packet_frames;
 
-/* First pass over the frames: is it ack-eliciting, does it only probe. Returns 0 or the error to close with. */
+/* First pass over the frames: whether the packet is ack-eliciting, and whether it only probes. Returns 0 or the error
+ * to close with. */
 static uint64_t classify(xl_connection *c, const xl_packet_context *ctx, const uint8_t *payload, size_t len,
                          packet_frames *frames, bool *eliciting, bool *probing) {
     xl_reader r = xl_reader_of(payload, len);
@@ -154,8 +155,8 @@ bool xl_conn_is_stateless_reset(const xl_connection *c, const uint8_t *datagram,
     return is_equal;
 }
 
-/* The path and packet number space of a packet; false: drop it. Both are NULL where the packet, if it is authentic,
- * opens a path with a space of its own: until then nothing is kept of it. */
+/* Finds the path and packet number space of a packet; false: drop it. Both are NULL if the packet, once it is
+ * authentic, opens a path with its own space: until then no state is kept of it. */
 static bool find_context(xl_connection *c, const xl_packet_header *h, const xl_datagram *d, xl_packet_context *ctx) {
     *ctx = (xl_packet_context){.type = h->type, .level = level_of(h->type), .datagram = d};
     if (h->type == XL_PACKET_0RTT) {
@@ -188,7 +189,7 @@ static int path_index(const xl_packet_context *ctx) {
     return ctx->path ? ctx->path->index : -1;
 }
 
-/* The packet is authentic: the path that it opens comes into being. False: there can be none. */
+/* The packet is authentic: opens its path if necessary. False: no path can be opened. */
 static bool settle_context(xl_connection *c, const xl_datagram *d, xl_packet_context *ctx) {
     if (!ctx->path)
         ctx->path = xl_conn_path_for_authentic_packet(c, ctx->local_id, &d->local, &d->remote);
@@ -197,7 +198,7 @@ static bool settle_context(xl_connection *c, const xl_datagram *d, xl_packet_con
     return ctx->path;
 }
 
-/* The long header's own news: the server's chosen CID, the client's address being real. */
+/* Takes what an authentic long header shows: the server's chosen CID, or that the client's address is real. */
 static void after_long_header(xl_connection *c, const xl_packet_header *h) {
     if (!c->is_server && !c->handshake.has_scid_peer) {
         c->handshake.initial_scid_peer = h->scid;
@@ -212,13 +213,13 @@ static void after_long_header(xl_connection *c, const xl_packet_header *h) {
         if (c->is_server) {
             c->path[0]->validation.is_done = true;      /* RFC 9000 section 8.1 */
             xl_conn_discard_level(c, XL_LEVEL_INITIAL); /* RFC 9001 section 4.9.1 */
-            /* Anybody can make Initials with any CID, at any rate; not so a packet under the handshake's keys. */
+            /* Anybody can make Initials with any CID, at any rate, but no packet under the handshake's keys. */
             c->qlog = xl_qlog_open(c->qlog, c->now);
         }
     }
 }
 
-/* NULL: the packet cannot be opened, or is of a version that is not spoken here. */
+/* NULL: no keys open the packet, or its version is not spoken here. */
 static const xl_keys *read_keys(xl_connection *c, const xl_packet_header *h, const xl_packet_context *ctx,
                                 bool *changes_version) {
     *changes_version = false;
@@ -232,7 +233,7 @@ static const xl_keys *read_keys(xl_connection *c, const xl_packet_header *h, con
     return is_long && h->version != c->handshake.version ? NULL : c->level[ctx->level].read;
 }
 
-/* RFC 9000 section 17.4: by the packet with the highest number. */
+/* RFC 9000 section 17.4: the packet with the highest number sets the bit. */
 static void take_spin(xl_connection *c, const xl_packet_context *ctx, uint8_t first) {
     bool is_newest = ctx->space->largest_received == UINT64_MAX || ctx->pn > ctx->space->largest_received;
     if (c->spins && is_newest)
@@ -271,7 +272,7 @@ static void take_packet(xl_connection *c, const xl_packet_header *h, const xl_da
                                           : xl_keys_open(read, 0, ctx.pn, packet, len, h->pn_offset, pn_len, &payload);
     if (n < 0) {
         drop(c, len, "decryption_failure", path_index(&ctx));
-        if (ctx.level != XL_LEVEL_INITIAL) /* whose keys are public: there is nothing to guess */
+        if (ctx.level != XL_LEVEL_INITIAL) /* Initial keys are public: there is nothing to guess */
             xl_conn_count_forged(c, read);
         return;
     }
@@ -305,7 +306,8 @@ static void take_packet(xl_connection *c, const xl_packet_header *h, const xl_da
     take_payload(c, &ctx, payload, (size_t)n, d, len);
 }
 
-/* Bytes from an address that is not validated raise what may be sent there (RFC 9000 section 8). */
+/* Counts a datagram for its path. Bytes from an address that is not validated raise what may be sent there (RFC 9000
+ * section 8). False: no path has these addresses. */
 static bool count_path_bytes(xl_connection *c, const xl_datagram *d) {
     xl_path *p = xl_conn_path_by_address(c, &d->local, &d->remote);
     if (!p)
@@ -316,7 +318,7 @@ static bool count_path_bytes(xl_connection *c, const xl_datagram *d) {
     return true;
 }
 
-/* RFC 9000 section 9: a client takes nothing from an address at which it does not know the server. */
+/* RFC 9000 section 9: a client accepts nothing from an address at which it does not know the server. */
 static bool is_from_peer(const xl_connection *c, const xl_datagram *d) {
     if (c->is_server)
         return true;
@@ -328,13 +330,14 @@ static bool is_from_peer(const xl_connection *c, const xl_datagram *d) {
     return false;
 }
 
-/* Initial packets that are to be discarded: a client's in a datagram that is too small (RFC 9000 section 14.1), a
+/* Initial packets that must be discarded: a client's in a datagram that is too small (RFC 9000 section 14.1), a
  * server's with a token (section 17.2.2). */
 static bool is_improper(const xl_connection *c, const xl_packet_header *h, const xl_datagram *d) {
     return h->type == XL_PACKET_INITIAL && (c->is_server ? d->len < XL_MIN_DATAGRAM : h->token_len > 0);
 }
 
-/* first: of the datagram, or NULL. All its packets have one destination connection ID (RFC 9000 section 12.2). */
+/* first: the datagram's first packet, or NULL. All its packets have one destination connection ID (RFC 9000 section
+ * 12.2). */
 static bool is_acceptable(const xl_connection *c, const xl_packet_header *h, const xl_packet_header *first,
                           const xl_datagram *d) {
     return h->type != XL_PACKET_VERSION_NEGOTIATION && h->type != XL_PACKET_OTHER_VERSION &&
@@ -342,7 +345,7 @@ static bool is_acceptable(const xl_connection *c, const xl_packet_header *h, con
            (!first || h == first || xl_cid_equal(&h->dcid, &first->dcid));
 }
 
-/* Nothing that was sent is unsettled: what rests takes no more memory than it needs. Rings of a few packets stay. */
+/* Nothing that was sent is unsettled: shrinks idle memory to what is needed. Rings of a few packets stay. */
 static void rest(xl_connection *c) {
     xl_conn_release_levels(c);
     xl_records_rest(&c->records);
@@ -363,11 +366,11 @@ void xl_conn_receive(xl_connection *c, const xl_datagram *d, const xl_packet_hea
         return;
     }
     if (c->state == XL_CONN_CLOSING && xl_conn_is_stateless_reset(c, data, d->len)) {
-        c->state = XL_CONN_DRAINING; /* RFC 9000 section 10.3.1; the end is that of the closing period (10.2.2) */
+        c->state = XL_CONN_DRAINING; /* RFC 9000 section 10.3.1; ends with the closing period (10.2.2) */
         return;
     }
     if (c->state == XL_CONN_CLOSING) {
-        /* RFC 9000 section 10.2.1: answer with the close again, ever more rarely. */
+        /* RFC 9000 section 10.2.1: repeat the close, ever more rarely. */
         c->closing.packets_received++;
         count_path_bytes(c, d);
         if ((c->closing.packets_received & (c->closing.packets_received - 1)) == 0) {
@@ -396,10 +399,10 @@ void xl_conn_receive(xl_connection *c, const xl_datagram *d, const xl_packet_hea
         take_packet(c, h, d, data + at);
         at += h->total_len;
     }
-    /* RFC 9000 section 10.3: whatever it looks like. */
+    /* RFC 9000 section 10.3: a stateless reset may look like any packet. */
     if (drops != c->stats.datagrams_dropped && xl_conn_is_live(c) && xl_conn_is_stateless_reset(c, data, d->len))
         xl_conn_drain(c, XL_CLOSE_STATELESS_RESET, "stateless reset");
-    if (!is_counted) /* a path that this datagram opened, or moved to its address, was not there to be counted above */
+    if (!is_counted) /* a path that this datagram opened, or moved to its address, did not exist above */
         count_path_bytes(c, d);
     if (c->records.in_use == 0)
         rest(c);

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first slab, which is enough for a connection that stands still, and the largest: each is twice the one before.
- */
+/* Sizes of the first slab, which is enough for an idle connection, and of the largest. Each is twice the one before. */
 #define SLAB_FIRST 16
 #define SLAB_MOST  256
 

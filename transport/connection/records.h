@@ -1,5 +1,5 @@
-/* Records of what a sent packet carried, as far as its acknowledgement or loss means something for it. They come from a
- * pool, so that the steady state allocates nothing. */
+/* Records of what a sent packet carried, if its acknowledgement or loss matters. They come from a pool, so that the
+ * steady state allocates nothing. */
 #ifndef XL_CONNECTION_RECORDS_H
 #define XL_CONNECTION_RECORDS_H
 
@@ -33,20 +33,19 @@ typedef enum {
 } xl_sf_kind;
 
 struct xl_sent_frame {
-    xl_sent_frame *next; /* in its packet, and in the pool */
+    xl_sent_frame *next; /* in the list of its packet, or of the pool */
     uint8_t kind;
     bool fin;
-    bool is_queued;       /* in its stream's unacked queue */
-    uint8_t copies;       /* times it was re-injected */
-    uint8_t copied_on;    /* bit set of the paths that carried a copy */
-    int8_t path;          /* index of the path it is in flight on */
-    uint32_t len, copied; /* copied: how much of it was re-injected in the present round */
-    uint64_t
-        id; /* stream ID; DATAGRAM: the application's; level; sequence number; path index; SF_ACK: number of the space;
-                                   * SF_STREAMS_BLOCKED: 1 unidirectional; path ID */
+    bool is_queued;               /* in its stream's unacked queue */
+    uint8_t copies;               /* times it was re-injected */
+    uint8_t copied_on;            /* bit set of the paths that carried a copy */
+    int8_t path;                  /* index of the path it is in flight on */
+    uint32_t len, copied;         /* copied: bytes that were re-injected in the present round */
+    uint64_t id;                  /* by kind: ID of a stream, path or datagram, level, sequence number,
+                                   * number of a space (ACK) or signal (QOE), 1 if unidirectional (STREAMS_BLOCKED) */
     uint64_t offset;              /* stream or crypto offset; SF_ACK: largest acknowledged; BLOCKED: the limit;
                                    * NEW_CID, RETIRE_CID: path ID */
-    uint64_t sent_at, sent_total; /* when, and the path's bytes ever sent by then */
+    uint64_t sent_at, sent_total; /* when it was sent; delivery.sent_total of the path after that */
     xl_sent_frame *queue_prev, *queue_next; /* unacked queue of its stream */
 };
 
@@ -61,6 +60,6 @@ xl_sent_frame *xl_records_new(xl_records *); /* NULL: out of memory */
 void xl_records_give_back(xl_records *, xl_sent_frame *);
 /* Frees the slabs, if there are several and no record is in use. */
 void xl_records_rest(xl_records *);
-void xl_records_free(xl_records *); /* of all records, those in use too */
+void xl_records_free(xl_records *); /* frees all records, including those in use */
 
 #endif

@@ -38,36 +38,36 @@ static void drop_settled(xl_connection *c, xl_stream *s, xl_unacked_queue *q) {
         xl_conn_unacked_remove(s, q->tail);
 }
 
-/* A request, mostly: to send it on every path costs less than to wait for a lost one. */
+/* Usually a request: sending it on every path costs less than waiting for a lost one. */
 static bool is_small(const xl_connection *c, const xl_stream *s) {
     return c->config->scheme.rescue && s->send.fin_written && s->send.written <= SMALL_STREAM_BYTES;
 }
 
-/* min_gain_us: how much earlier the copy must be, 0 while the gate is open. */
+/* Whether a copy pays. min_gain_us: how much earlier it must be; 0 while the gate is open. */
 static bool pays(xl_connection *c, const xl_stream *s, const xl_sent_frame *r, const xl_path *onto,
                  uint64_t min_gain_us, xl_qlog_race *race) {
     const xl_path *from = c->path[r->path];
     c->stats.reinjection_steps++;
     if (r->copied_on & 1u << onto->index)
-        return false; /* a copy of it is in flight there, or was */
+        return false; /* a copy of it is, or was, in flight there */
     race->original_us = xl_path_time_left(from, r->sent_total, r->sent_at, c->now);
     race->copy_us = xl_path_delivery_time(onto, r->len, c->now);
     if (race->original_us == XL_NEVER && min_gain_us > 0)
-        race->original_us = c->now - r->sent_at; /* nothing is known: silence lasts as long again */
+        race->original_us = c->now - r->sent_at; /* unknown: assume that the silence lasts as long again */
     if (c->config->scheme.reinjection_unconditional || from->state != XL_PATH_ACTIVE || is_small(c, s))
         return true;
     return xl_reinjection_pays(race->original_us, race->copy_us, min_gain_us);
 }
 
-/* Silence makes a copy worthwhile, and silence wakes nobody: a timer does. */
+/* Starts a timer for another search: silence makes a copy worthwhile, but causes no event. */
 static void look_again_later(xl_connection *c) {
     if (c->reinjection_recheck == XL_NEVER)
         c->reinjection_recheck = c->now + REINJECTION_RECHECK_US;
 }
 
-/* What of the stream's packets in flight on one other path is most worth copying: the oldest if its path has
- * fallen silent, else the newest, which will arrive last. A queue is in order of sending, the marked frame first, and
- * holds only packets that may still be copied, so the cost does not depend on how much is in flight. */
+/* Returns the stream's packet in flight on one other path that is most worth copying: the oldest if its path has fallen
+ * silent, else the newest, which will arrive last. A queue is in order of sending, the marked frame first, and holds
+ * only packets that may still be copied, so the cost does not depend on how much is in flight. */
 static xl_sent_frame *worth_copying(xl_connection *c, xl_stream *s, xl_unacked_queue *q, const xl_path *onto,
                                     xl_reinjection_scope scope, uint64_t min_gain_us, xl_qlog_race *race) {
     look_again_later(c);
@@ -78,7 +78,7 @@ static xl_sent_frame *worth_copying(xl_connection *c, xl_stream *s, xl_unacked_q
     return scope == XL_REINJECT_STREAM && pays(c, s, q->tail, onto, min_gain_us, race) ? q->tail : NULL;
 }
 
-/* The best of all other paths, in out; says whether any of them had a packet that may be copied at all. */
+/* Finds the best original on all other paths. Returns whether any of them has a packet that may be copied at all. */
 static bool look_for_original(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope,
                               uint64_t min_gain_us, xl_copy *out) {
     bool any = false;
@@ -107,7 +107,7 @@ static bool refuse(xl_connection *c, const xl_stream *s, const xl_path *onto, co
     return false;
 }
 
-/* What of the stream is in flight elsewhere and may be copied. */
+/* Bytes of the stream that are in flight on other paths and may be copied. */
 static uint64_t rest_to_copy(const xl_connection *c, const xl_stream *s, const xl_path *onto) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < c->path_count; i++)
@@ -115,18 +115,18 @@ static uint64_t rest_to_copy(const xl_connection *c, const xl_stream *s, const x
     return bytes;
 }
 
-/* What a byte must gain, in microseconds: it rises with the shares that are copied, `rest` included. So a small gain
- * gets some of the bytes, and the others are kept for a large one: a threshold policy for a knapsack whose items are
- * not known before (Zhou, Chakrabarty and Lukose, WINE 2008). */
+/* The gain that a byte must bring, in microseconds: it rises with the number of shares that are copied, `rest`
+ * included. So small gains get some of the bytes, and the others are kept for large gains. This is a threshold policy
+ * for a knapsack whose items are not known in advance (Zhou, Chakrabarty and Lukose, WINE 2008). */
 static double price_us(const xl_connection *c, uint64_t rest) {
     uint64_t share = RESCUE_CREDIT_BYTES + c->stats.stream_bytes_sent / 1000 * c->config->scheme.rescue_permille;
     double shares = (double)(c->stats.reinjected_bytes + rest) / (double)share;
     return shares > RESCUE_SHARES_MAX ? INFINITY : pow(RESCUE_PRICE_FACTOR, shares);
 }
 
-/* The gate is closed, the player has enough; yet the request is not complete. What would come much too late is copied
- * all the same, if the gain is worth the bytes. That counts what is still to be copied: a request completes with its
- * last packet, so a part of it is of no use. */
+/* The gate is closed because the player has enough, but the request is not complete. Copies what would arrive much too
+ * late if the gain is worth the price of all bytes that are still to be copied: a request completes with its last
+ * packet, so a part of them is of no use. */
 static bool rescue(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope, xl_copy *out) {
     if (!c->config->scheme.rescue)
         return false;

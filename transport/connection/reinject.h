@@ -1,5 +1,5 @@
-/* Re-injection in a connection (paper section 5.1): of a stream's packets in flight on other paths, the one to send
- * again on this path, if any. */
+/* Re-injection in a connection (paper section 5.1): chooses which of a stream's packets in flight on other paths is
+ * sent again on this path, if any. */
 #ifndef XL_CONNECTION_REINJECT_H
 #define XL_CONNECTION_REINJECT_H
 
@@ -14,13 +14,13 @@ typedef struct {
     xl_qlog_race race;
 } xl_copy;
 
-/* What the connection's mode lets be sent twice of this stream now. is_held_up: it has more to send, and may not before
- * something of it is acknowledged or read. */
+/* What the connection's mode allows to be copied of this stream now. is_held_up: the stream has more to send, but must
+ * wait until some of it is acknowledged or read. */
 xl_reinjection_scope xl_conn_copy_scope(const xl_connection *, const xl_stream *, bool connection_has_unsent,
                                         bool is_held_up);
-/* False when nothing is to be copied onto this path; the qlog gets the reason when it is another one than before. */
+/* False: nothing is to be copied onto this path. The qlog gets the reason if it has changed. */
 bool xl_conn_choose_copy(xl_connection *, xl_stream *, const xl_path *onto, xl_reinjection_scope, xl_copy *out);
-/* [offset, offset + len) of the original went out on that path. */
+/* [offset, offset + len) of the original was sent on that path. */
 void xl_conn_copy_sent(xl_connection *, xl_stream *, const xl_copy *, const xl_path *onto, uint64_t offset, size_t len);
 
 #endif

@@ -1,15 +1,15 @@
-/* How much of what the application has to send the streams take into their buffers: what can be sent soon, and no more.
- * Whoever asks for a large file and lets nothing of it be sent makes the server hold nothing.
+/* How much of the application's data the streams accept into their buffers: what can be sent soon, and no more. A
+ * client that requests a large file and lets nothing of it be sent makes the server hold nothing.
  *
- * Streams are sent one after the other, by priority and ID. All together need so many bytes not yet sent as the
- * congestion windows of all paths can take, and LOOK_AHEAD more for the time until the application writes again; no
- * stream needs bytes that flow control does not let it send. So with B(s) the bytes that s has not sent and may send,
+ * Streams are sent one after the other, by priority and ID. All together need as many unsent bytes as the congestion
+ * windows of all paths can take, and LOOK_AHEAD more for the time until the application writes again. No stream needs
+ * bytes that flow control does not let it send. So with B(s) the bytes that s has not sent and may send,
  *
  *     room of s = min(credit of s left, min(sum of windows + LOOK_AHEAD, credit of the connection left)
  *                     - sum of B over s and the streams before it)
  *
- * For example: two streams, one path with a window of 100 kB, credit without end. The first takes 164 kB and the second
- * nothing; when the first has written its last byte, with 20 kB not sent yet, the second takes 144 kB. */
+ * Example: two streams, one path with a window of 100 kB, unlimited credit. The first accepts 164 kB and the second
+ * nothing. When the first has written its last byte and 20 kB are unsent, the second accepts 144 kB. */
 #include "connection/room.h"
 
 #include "connection/connection.h"
@@ -18,7 +18,7 @@
 #include "minmax.h"
 
 #define LOOK_AHEAD 65536
-#define QUANTUM    32768 /* so much has to be missing before the application is asked: not for every packet */
+#define QUANTUM    32768 /* room that must be free before the application is asked: not for every packet */
 
 static uint64_t windows(const xl_connection *c) {
     uint64_t bytes = 0;
@@ -42,7 +42,7 @@ static uint64_t backlog(const xl_stream *s) {
     return !xl_conn_is_reset(s) && end > s->send.sent ? end - s->send.sent : 0;
 }
 
-/* Bytes that s takes when it and the streams before it have `ahead` to send. */
+/* Bytes that s accepts if it and the streams before it have `ahead` bytes to send. */
 static uint64_t room(const xl_connection *c, const xl_stream *s, uint64_t ahead, uint64_t most) {
     uint64_t by_connection = xl_min(most, xl_flow_out_left(&c->streams.flow_out));
     if (ahead >= by_connection || s->send.written >= s->send_flow.limit)
@@ -65,7 +65,7 @@ size_t xl_conn_announced_bytes(const xl_connection *c, const xl_stream *s, size_
     return (size_t)xl_min(xl_min(s->expected - written, room + in_flight), credit);
 }
 
-/* Where not the stream's own limit but the budget leaves it nothing, others' bytes may be what it waits for. */
+/* If the budget leaves the stream nothing, rather than its own limit, it may wait for bytes of other connections. */
 static void await_budget(xl_connection *c, const xl_stream *s) {
     if (xl_send_capacity(&s->send) == 0 && s->send.written - s->send.base < s->send.limit)
         xl_budget_await_pool(&c->streams.budget);
@@ -76,7 +76,7 @@ void xl_conn_await_room(xl_connection *c, xl_stream *s) {
     await_budget(c, s);
 }
 
-/* The application is asked where it is worth it: a quarter of the buffer is free, as far as its size is what counts. */
+/* Whether it is worth asking the application: a quarter of the buffer is free below the stream's limit. */
 static bool has_capacity(const xl_connection *c, const xl_stream *s) {
     size_t quarter = c->config->limits.send_buffer_bytes / 4, held = (size_t)(s->send.written - s->send.base);
     return s->send.limit >= held + quarter && xl_send_capacity(&s->send) > 0;
@@ -104,12 +104,12 @@ void xl_conn_offer_room(xl_connection *c) {
         if (ahead + QUANTUM > most)
             return;
         if (s->writable_wanted)
-            await_budget(c, s); /* what it was told of before may be gone again */
+            await_budget(c, s); /* bytes that it was offered before may be taken by now */
         uint64_t takes = s->writable_wanted && has_capacity(c, s) ? room(c, s, ahead, most) : 0;
         if (takes == 0)
             continue;
         s->writable_wanted = false;
         xl_conn_emit(c, (xl_event){.type = XL_EVENT_STREAM_WRITABLE, .stream_id = s->id});
-        ahead += takes; /* if it does not, it says so by writing all that it has, and the next one is asked */
+        ahead += takes; /* if it has less, it writes all of it, and the next stream is asked */
     }
 }

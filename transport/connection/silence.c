@@ -1,18 +1,18 @@
-/* Dark paths and peers that are not libxlink. When a path goes dark libxlink sends what was in flight there on another
+/* Dark paths and peers that are not libxlink. When a path goes dark, libxlink sends what was in flight there on another
  * one. Others do not (tests/interop has the cells):
  *
- *   noq        sends nothing of a dark path again until the path is abandoned, and sends all acknowledgements on its
- *              first path: where that is dark it acknowledges nothing of the others either;
+ *   noq        retransmits nothing of a dark path until the path is abandoned, and sends all acknowledgements on its
+ *              first path: if that is dark it acknowledges nothing of the others either;
  *   picoquic   repairs a dark path by itself, 0.6 s later at most, and forgets what was in flight on an abandoned one.
  *
- * So a path is abandoned when it is silent and nothing that is awaited comes on any other path: not earlier, lest a
- * repair be cut off. With PTO the path's probe timeout and S = max(1.5 s, 4 PTO), a path is in the way if
+ * So a path is abandoned if it is silent and nothing that is awaited arrives on any other path, but no earlier, so that
+ * no repair is cut off. With PTO the path's probe timeout and S = max(1.5 s, 4 PTO), a path is in the way if
  *
  *     no stream data came for S although some is awaited, or nothing was acknowledged for S after two probe timeouts,
  *     and nothing came on the path for S, not even the answers to two PATH_CHALLENGEs,
  *     and another path was heard all the time.
  *
- * PATH_RESPONSE comes back on the path of its PATH_CHALLENGE, wherever acknowledgements go. */
+ * A PATH_RESPONSE returns on the path of its PATH_CHALLENGE, wherever acknowledgements go. */
 #include "connection/silence.h"
 
 #include "connection/connection.h"
@@ -23,8 +23,8 @@
 
 #define PATIENCE_US   1500000
 #define PATIENCE_PTOS 4
-#define ASK_US        300000  /* silence before a path is asked, unless its PTO is longer */
-#define STALE_US      1000000 /* a look so long ago says nothing of now: the connection was idle */
+#define ASK_US        300000  /* silence before a path is challenged, unless its PTO is longer */
+#define STALE_US      1000000 /* after a longer break the last look is ignored: the connection was idle */
 #define ASKED_TIMES   2
 #define ASK_AGAIN_US  1000000
 
@@ -32,7 +32,7 @@ bool xl_conn_has_foreign_peer(const xl_connection *c) {
     return c->path_ids && !c->qoe.has_field;
 }
 
-/* A hole, or an answer that is not complete yet. */
+/* Whether a stream has a gap, or an answer is not complete yet. */
 static bool awaits_data(const xl_connection *c) {
     for (size_t i = 0; i < c->streams.count; i++) {
         const xl_stream *s = c->streams.at[i];
@@ -89,12 +89,12 @@ void xl_conn_silence_look(xl_connection *c) {
     s->looked_at = c->now;
 }
 
-/* Since when nothing has come that is awaited, nor anything on p. */
+/* Time since which neither what is awaited nor anything on p has arrived. */
 static uint64_t held_up_since(const xl_connection *c, const xl_path *p) {
     return xl_max(p->last_received_at, xl_min(c->silence.received_at, c->silence.acked_at));
 }
 
-/* What is asked without an answer is in flight, and delays the probe timeout: not more often than that. */
+/* Challenges without an answer stay in flight and delay the probe timeout, so they are limited. */
 static void ask(xl_connection *c, xl_path *p) {
     bool is_time = p->watch.asked <= ASKED_TIMES || c->now - p->validation.sent_at >= ASK_AGAIN_US;
     if (p->validation.is_outstanding || !is_time)

@@ -1,4 +1,4 @@
-/* What every part of a connection may ask of the whole: its state, its end, its endpoint, its longest PTO. */
+/* Helpers for every part of a connection: its state, its end, its endpoint, its longest PTO. */
 #ifndef XL_CONNECTION_STATE_H
 #define XL_CONNECTION_STATE_H
 
@@ -11,52 +11,52 @@ typedef enum { XL_CONN_HANDSHAKE, XL_CONN_OPEN, XL_CONN_CLOSING, XL_CONN_DRAININ
 
 #define XL_NEW_TOKEN_BYTES 37
 
-/* What a connection asks of its endpoint. */
+/* Callbacks of a connection to its endpoint. */
 typedef struct {
     void *user;
     void (*event)(void *user, const xl_event *);
-    void (*make_cid)(void *user, xl_drbg_stream *, xl_cid *); /* one that is not in use */
+    void (*make_cid)(void *user, xl_drbg_stream *, xl_cid *); /* makes one that is not in use */
     int (*cid_added)(void *user, const xl_cid *, xl_connection *);
     void (*cid_removed)(void *user, const xl_cid *);
-    void (*wake)(void *user, xl_connection *);           /* may have something to transmit */
-    void (*touched)(void *user, xl_connection *);        /* its state, and so its next timeout, may change */
-    void (*tokens_changed)(void *user, xl_connection *); /* xl_conn_reset_tokens() may be others */
+    void (*wake)(void *user, xl_connection *);           /* it may have something to transmit */
+    void (*touched)(void *user, xl_connection *);        /* its state may change, and with it its next timeout */
+    void (*tokens_changed)(void *user, xl_connection *); /* xl_conn_reset_tokens() may have changed */
     int (*reset_token)(void *user, const xl_cid *, uint8_t token[16]); /* 0 or XL_ERR_CRYPTO: there is none */
     int (*make_token)(void *user, const xl_addr *client, uint8_t token[XL_NEW_TOKEN_BYTES]); /* 0 or XL_ERR_CRYPTO */
-    xl_budget_pool *send_pool;            /* of the send buffers of all connections */
+    xl_budget_pool *send_pool;            /* for the send buffers of all connections */
     const struct xl_foresight *foresight; /* in a simulator (endpoint/foresight.h); NULL elsewhere */
 } xl_connection_hooks;
 
 typedef struct {
-    bool is_pending; /* CONNECTION_CLOSE is to be sent */
+    bool is_pending; /* CONNECTION_CLOSE is due */
     bool is_application;
     uint64_t code;
     char words[96];
-    xl_close_reason reason;    /* of XL_EVENT_CLOSED at the end of a closing period */
+    xl_close_reason reason;    /* in XL_EVENT_CLOSED at the end of a closing period */
     uint64_t frame_type;       /* of the received frame that caused the error; 0 = none */
-    uint64_t packets_received; /* since then: each power of two is answered */
-    uint64_t deadline;         /* then the connection is gone */
+    uint64_t packets_received; /* since the close; each power of two is answered */
+    uint64_t deadline;         /* end of the connection */
     bool is_reported;          /* XL_EVENT_CLOSED was emitted */
 } xl_closing;
 
-/* The peer or we broke something: CONNECTION_CLOSE with this transport error follows. */
+/* The peer or we broke a rule: CONNECTION_CLOSE with this transport error follows. */
 void xl_conn_fail(xl_connection *, uint64_t transport_error, const char *reason);
-/* Over, without a word to the peer: nothing is sent any more. `words` for the log and the event. */
+/* Ends the connection without notice to the peer: nothing more is sent. `words` are for the log and the event. */
 void xl_conn_abort(xl_connection *, xl_close_reason, const char *words);
-/* The peer has closed the connection: what still comes is ignored for three PTOs (RFC 9000 section 10.2.2). `words` as
+/* The peer has closed the connection: later packets are ignored for three PTOs (RFC 9000 section 10.2.2). `words` as
  * above, printable. */
 void xl_conn_drain(xl_connection *, xl_close_reason, const char *words);
-/* closing.deadline has come. */
+/* closing.deadline has passed. */
 void xl_conn_end_closing(xl_connection *);
 bool xl_conn_is_live(const xl_connection *); /* handshake or open */
 
 void xl_conn_emit(xl_connection *, xl_event);
 void xl_conn_wake(xl_connection *);
-/* Whatever enters a connection from outside and may change its state begins with one of these: the endpoint asks for a
- * connection's next timeout only after it was touched. The sanitizers' build compares with the whole truth each time.
- */
+/* Every call that enters a connection from outside and may change its state begins with one of these, because the
+ * endpoint asks for a connection's next timeout only after it was touched. The sanitizers' build checks all timeouts
+ * each time. */
 void xl_conn_touch(xl_connection *);
-void xl_conn_enter(xl_connection *, uint64_t now); /* the same, when the caller says the time */
+void xl_conn_enter(xl_connection *, uint64_t now); /* the same, and sets the time */
 
 uint64_t xl_conn_peer_ack_delay_us(const xl_connection *);
 uint64_t xl_conn_max_pto(const xl_connection *);

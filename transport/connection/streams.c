@@ -10,7 +10,8 @@
 
 #define DEFAULT_PRIORITY 3 /* RFC 9218 urgency */
 
-/* What r comes behind in the queue; NULL: nothing. A packet of the frame that is sent again passes the rest. */
+/* Returns the record that r comes behind in the queue; NULL: none. A packet of the marked frame that is sent again
+ * passes packets of the rest. */
 static xl_sent_frame *predecessor(const xl_stream *s, const xl_unacked_queue *q, const xl_sent_frame *r,
                                   bool frame_first) {
     uint64_t frame_end = s->has_mark ? s->mark.position + s->mark.size : 0;
@@ -174,7 +175,8 @@ static bool send_is_over(const xl_stream *s) {
     return !s->has_send || s->reset_acked || (!s->reset_pending && !s->reset_sent && xl_send_is_done(&s->send));
 }
 
-/* All that was written is acknowledged, as on most control streams most of the time, and no more of it waits. */
+/* Whether the stream belongs to the send list. Most control streams usually have everything acknowledged and nothing
+ * waiting. */
 static bool has_to_send(const xl_stream *s) {
     return !xl_send_is_settled(&s->send) || s->writable_wanted;
 }
@@ -239,7 +241,7 @@ void xl_conn_notify_readable(xl_connection *c, xl_stream *s) {
     xl_conn_emit(c, (xl_event){.type = XL_EVENT_STREAM_READABLE, .stream_id = s->id});
 }
 
-/* Nothing of the stream is sent, or sent again, any more: what it holds goes at once. */
+/* Resets the sending half. Nothing is sent any more, so the buffer is freed at once. */
 void xl_conn_reset_sending(xl_connection *c, xl_stream *s, uint64_t error_code) {
     s->reset_pending = c->streams.control_dirty = true;
     s->reset_code = error_code;
@@ -349,12 +351,12 @@ ssize_t xl_stream_read(xl_connection *c, uint64_t id, uint8_t *buf, size_t cap, 
         s->readable_queued = false;
         xl_conn_stream_settle(c, s);
     } else if (n < cap) {
-        s->readable_queued = false; /* all taken: the next data brings a new event */
+        s->readable_queued = false; /* everything was read: the next data brings a new event */
     }
     return (ssize_t)n;
 }
 
-/* The stream that the application may write to, or NULL with the reason in *error. */
+/* Returns the stream if the application may write to it, else NULL and the reason in *error. */
 static xl_stream *writable_stream(xl_connection *c, uint64_t id, ssize_t *error) {
     xl_stream *s = xl_conn_is_live(c) ? xl_conn_stream(c, id) : NULL;
     const bool is_writable = s && s->has_send && !s->send.fin_written && !xl_conn_is_reset(s);
@@ -362,7 +364,7 @@ static xl_stream *writable_stream(xl_connection *c, uint64_t id, ssize_t *error)
     return is_writable ? s : NULL;
 }
 
-/* How many bytes of `len` the stream takes now. */
+/* Returns how many of `len` bytes the stream accepts now. */
 static size_t make_room(xl_connection *c, xl_stream *s, size_t len) {
     xl_conn_raise_send_limit(c, s);
     size_t room = xl_conn_send_room(c, s);
@@ -383,12 +385,12 @@ static void set_mark(xl_connection *c, xl_stream *s, const xl_frame_mark *mark) 
 /* After bytes were written. is_all: the application had no more to write. */
 static void after_write(xl_connection *c, xl_stream *s, bool is_all, bool fin) {
     if (fin && is_local(c, s->id))
-        c->migration.expecting_since = XL_NEVER; /* xl_conn_transmit() knows the time */
+        c->migration.expecting_since = XL_NEVER; /* xl_conn_transmit() sets the time */
     if (has_to_send(s))
         send_list_insert(c, s);
     xl_conn_note_blocked(c, s);
     if (is_all)
-        xl_conn_offer_room(c); /* the next one's turn */
+        xl_conn_offer_room(c); /* the next stream may have room */
     xl_conn_wake(c);
 }
 
@@ -493,7 +495,7 @@ int xl_stream_stop(xl_connection *c, uint64_t id, uint64_t error_code) {
         return 0;
     s->stop_pending = c->streams.control_dirty = true;
     s->stop_code = error_code;
-    xl_conn_discard_unread(c, s); /* where all of it has come the stream may be gone now */
+    xl_conn_discard_unread(c, s); /* if everything has arrived, the stream may be gone now */
     xl_conn_wake(c);
     return 0;
 }

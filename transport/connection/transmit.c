@@ -1,5 +1,5 @@
-/* A datagram goes out: which path, and what it carries. In order: the handshake, what belongs to a certain path
- * (challenges, responses, probes), data by the scheduler, acknowledgements that are due. */
+/* An outgoing datagram: its path and its content. In order: the handshake, what belongs to a certain path (challenges,
+ * responses, probes), data by the scheduler, acknowledgements that are due. */
 #include "connection/transmit.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ static bool level_has_keys(const xl_connection *c, xl_level level) {
     return c->level[level].write && !c->level_discarded[level];
 }
 
-/* What a level has to say now: CRYPTO data, a due acknowledgement, or a probe on the highest level with keys. */
+/* Whether a level has an acknowledgement or CRYPTO data to send now. */
 static bool level_has_content(const xl_connection *c, xl_level level, bool may_send_data) {
     if (!level_has_keys(c, level))
         return false;
@@ -38,8 +38,8 @@ static bool level_has_content(const xl_connection *c, xl_level level, bool may_s
     return may_send_data && xl_send_pending(&c->level[level].send, UINT64_MAX);
 }
 
-/* A probe is of use if it repairs the loss: it carries CRYPTO data while any is not acknowledged (RFC 9002 section
- * 6.2.4). Some servers take no first packet without. */
+/* A probe is useful if it repairs the loss, so it carries CRYPTO data if any is unacknowledged (RFC 9002 section
+ * 6.2.4). Some servers accept no first packet without. */
 static void put_probe(xl_builder *b) {
     xl_builder_put_crypto_again(b);
     if (!b->ack_eliciting)
@@ -54,7 +54,7 @@ static bool early_is_due(xl_connection *c, xl_content_choice *choice) {
            xl_content_choose(c, p, choice);
 }
 
-/* pads: it shares its datagram with an Initial packet (RFC 9000 section 14.1). */
+/* pads: the packet shares its datagram with an Initial packet (RFC 9000 section 14.1). */
 static size_t put_early(xl_connection *c, const xl_content_choice *choice, uint8_t *buf, size_t room, bool pads) {
     xl_builder b;
     if (!xl_builder_begin_early(&b, c, c->path[0], buf, room))
@@ -74,7 +74,7 @@ static size_t transmit_early(xl_connection *c, uint8_t *buf, size_t cap, xl_data
     return n;
 }
 
-#define EARLY_ROOM 128 /* behind an Initial packet: less is not worth a 0-RTT packet */
+#define EARLY_ROOM 128 /* behind an Initial packet; with less room no 0-RTT packet is made */
 
 /* ---- Handshake, continued ---- */
 
@@ -118,15 +118,15 @@ static size_t transmit_handshake(xl_connection *c, uint8_t *buf, size_t cap, xl_
     return at;
 }
 
-/* ---- What belongs to a certain path ---- */
+/* ---- Content of a certain path ---- */
 
 static bool is_probing_only(const xl_connection *c, const xl_path *p) {
     return !c->multipath && p->index != c->active;
 }
 
-/* RFC 9002 section 7: measurements and PINGs keep to the window. Probes after a timeout need not: nor do the challenges
- * that a validation repeats by its timer, or what asks a path whose probe timeouts have no answer, as the next timeout
- * may be far away. */
+/* RFC 9002 section 7: RTT probes and PINGs obey the window. Probes after a timeout need not. Neither need the
+ * challenges that a validation repeats by its timer, nor what tests a path whose probe timeouts are unanswered, because
+ * the next timeout may be far away. */
 static bool may_ask(const xl_path *p) {
     return xl_path_has_window(p) || p->flight.pto_count > 0;
 }
@@ -155,13 +155,13 @@ static void put_validation(xl_builder *b) {
     }
 }
 
-/* Probes for lost packets do without what the search for the MTU has found: the path may have become another one. */
+/* Probes for lost packets do not use what the search for the MTU has found: the path may have changed. */
 static uint64_t mtu_for(const xl_path *p) {
     return p->flight.probes > 0 ? p->mtu_search.base : p->mtu;
 }
 
-/* With another path at hand the data goes there, and a PING asks whether this one is still alive: data put on a path
- * that has gone dark would block the stream once more. */
+/* If another path is healthy, the data goes there, and a PING tests this one: data on a path that has gone dark would
+ * block the stream again. */
 static bool leaves_probe_empty(const xl_connection *c, const xl_path *p) {
     return c->multipath && c->config->scheme.suspect && xl_conn_has_healthy_path_beside(c, p);
 }
@@ -214,7 +214,7 @@ static size_t transmit_to_proven(xl_connection *c, xl_path *p, uint8_t *buf, siz
     return n;
 }
 
-/* Section 8.2.2: a PATH_RESPONSE to the address that its PATH_CHALLENGE came from, which is not that of its path. */
+/* Section 8.2.2: a PATH_RESPONSE to the address of its PATH_CHALLENGE, which is not its path's. */
 static size_t transmit_elsewhere(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
     const xl_elsewhere e = c->elsewhere;
     xl_path *p = c->path[e.path];
@@ -234,7 +234,7 @@ static size_t transmit_elsewhere(xl_connection *c, uint8_t *buf, size_t cap, xl_
 
 /* ---- Path MTU ---- */
 
-#define PROBE_AFTER_PACKETS 4 /* of stream data: where little is sent large packets save little */
+#define PROBE_AFTER_PACKETS 4 /* of stream data: with little data, large packets save little */
 
 static bool is_worth_mtu_probes(const xl_path *p) {
     return p->stats.stream_bytes_sent >= PROBE_AFTER_PACKETS * p->mtu;
@@ -263,7 +263,8 @@ static size_t transmit_mtu_probe(xl_connection *c, xl_path *p, uint8_t *buf, siz
     return n;
 }
 
-/* What most packets do without: asked for every packet, in one look at each path. */
+/* Whether any path has content of its own. Most packets have none, and this runs for every packet: one look at each
+ * path. */
 static bool any_path_has_own(const xl_connection *c) {
     if (c->elsewhere.room > 0)
         return true;
@@ -294,12 +295,13 @@ static size_t transmit_on_certain_path(xl_connection *c, uint8_t *buf, size_t ca
 
 /* ---- Data ---- */
 
-/* A controller that decides by rate leaves its window wide open: what its pacer holds back has no room. */
+/* Whether a full packet may be sent. A controller that decides by rate leaves its window wide open, so its pacer counts
+ * too. */
 static bool has_room(const xl_path *p, bool is_paced) {
     return xl_path_has_window(p) && !(is_paced && p->cc.ops->pacing_rate);
 }
 
-/* Where a path has a packet number space of its own, the oldest is the first in it: no search. */
+/* If a path has its own packet number space, the oldest packet is the first in it: no search. */
 static uint64_t oldest_age(const xl_connection *c, const xl_path *p) {
     bool any = c->multipath && p->flight.eliciting > 0;
     const xl_sent_packet *oldest = any ? xl_ledger_oldest(&p->space->ledger, p->index) : NULL;
@@ -355,7 +357,7 @@ static void make_view(const xl_connection *c, xl_scheduler_view *view) {
         xl_content_fill_backlog(c, view);
 }
 
-/* first: of the stream data, where that was chosen already, because there is nothing else to carry. */
+/* first: stream data that was chosen already, because there is nothing else to send; NULL: none. */
 static size_t transmit_data_on(xl_connection *c, xl_path *p, bool streams, const xl_content_choice *first, uint8_t *buf,
                                size_t cap, xl_datagram *out) {
     xl_builder b;
@@ -376,8 +378,8 @@ static size_t transmit_data_on(xl_connection *c, xl_path *p, bool streams, const
     return n;
 }
 
-/* Whether an acknowledgement or a probe timeout is sure to come that asks the scheduler again. Who knows the future
- * knows too whether a path that is silent will answer. */
+/* Whether an acknowledgement or a probe timeout is certain to come, which asks the scheduler again. A scheduler that
+ * knows the future also knows whether a silent path will answer. */
 static bool may_wait(const xl_connection *c, const xl_scheduler_view *view) {
     for (size_t i = 0; i < view->count; i++) {
         const xl_path *p = c->path[view->path[i].index];
@@ -393,8 +395,8 @@ static bool is_faster(const xl_scheduler_path *a, const xl_scheduler_path *b) {
     return a->srtt_us != b->srtt_us ? a->srtt_us < b->srtt_us : a->index < b->index;
 }
 
-/* Why this path: what kept the data off each path with a smaller RTT. The log has it when it is another reason
- * than the last time that this path was chosen. */
+/* Logs why this path was chosen: what kept the data off each path with a smaller RTT. Written if the reason has changed
+ * since the path was last chosen. */
 static void log_selection(xl_connection *c, const xl_scheduler_view *view, size_t chosen) {
     const xl_scheduler_decision *d = &c->decision;
     const xl_scheduler_path *p = &view->path[d->order[chosen]];
@@ -426,12 +428,12 @@ static void wake_no_later_than(xl_connection *c, uint64_t at) {
         c->pacer_wakeup = at;
 }
 
-/* What any path may carry. */
+/* Whether there is content that any path may carry. */
 static bool has_other_than_streams(const xl_connection *c) {
     return xl_content_has_control(c) || xl_conn_has_datagrams(c);
 }
 
-/* Paths that are only held back by a pacer: their time will come without an acknowledgement. */
+/* Sets a wake-up for paths that only their pacer holds back, because no acknowledgement will wake them. */
 static void await_pacers(xl_connection *c, const xl_scheduler_view *view) {
     xl_content_choice unused;
     for (size_t i = 0; i < view->count; i++) {
@@ -442,7 +444,7 @@ static void await_pacers(xl_connection *c, const xl_scheduler_view *view) {
     }
 }
 
-/* The scheduler would rather wait. What has no path to wait for, control frames, goes out all the same. */
+/* The scheduler waits. Control frames, which wait for no path, are sent all the same. */
 static size_t transmit_while_waiting(xl_connection *c, const xl_scheduler_view *view, uint8_t *buf, size_t cap,
                                      xl_datagram *out) {
     size_t order[XL_MAX_PATHS];
@@ -454,8 +456,8 @@ static size_t transmit_while_waiting(xl_connection *c, const xl_scheduler_view *
     return xl_content_has_control(c) ? transmit_data_on(c, p, false, NULL, buf, cap, out) : 0;
 }
 
-/* What could be sent and is not, because there is nothing to send or the scheduler prefers another path, is not the
- * path's doing. */
+/* Marks the paths that could send and do not, because there is nothing to send or the scheduler prefers another path.
+ * Their rate is then not the limit. */
 static void mark_app_limited(xl_connection *c, const xl_scheduler_view *view) {
     for (size_t i = 0; i < view->count; i++) {
         xl_path *p = c->path[view->path[i].index];
@@ -481,8 +483,8 @@ static bool refuse_decision(xl_connection *c, const char *member, size_t value, 
     return false;
 }
 
-/* The window is the controller's: a path whose window is full carries nothing, whatever the scheduler prefers. False,
- * and the connection has failed: the decision names a path that the view does not have. */
+/* Removes paths whose window is full: the congestion controller decides, whatever the scheduler prefers. False: the
+ * decision names a path that the view does not have, and the connection has failed. */
 static bool leave_out_full_paths(xl_connection *c, const xl_scheduler_view *view, xl_scheduler_decision *d) {
     size_t kept = 0;
     if (d->count > XL_MAX_PATHS)
@@ -520,8 +522,8 @@ static size_t transmit_by_scheduler(xl_connection *c, const xl_scheduler_view *v
         xl_content_choice choice;
         if (!control && !xl_content_choose(c, p, &choice))
             continue;
-        /* The scheduler's choice stands while its pacer holds the packet back: going to the next path now would make
-         * it a scheduler of idle pacers rather than of small RTTs. Those that are of that kind say so. */
+        /* The scheduler's choice stands while its pacer delays the packet: using the next path now would make it a
+         * scheduler of idle pacers rather than of small RTTs. Schedulers of that kind set passes_paced. */
         if (v->is_paced) {
             wake_no_later_than(c, xl_pacer_next(&p->pacer, c->now));
             if (c->scheduler->passes_paced)
@@ -538,7 +540,8 @@ static size_t transmit_by_scheduler(xl_connection *c, const xl_scheduler_view *v
     return d->count == 0 ? transmit_while_waiting(c, view, buf, cap, out) : 0;
 }
 
-/* A receiver has nothing to send after most packets. Who measures rates, or sees the future, is asked all the same. */
+/* Whether the scheduler need not be asked: a receiver has nothing to send after most packets. A controller that
+ * measures rates, and a scheduler that knows the future, are asked all the same. */
 static bool has_nothing_to_schedule(const xl_connection *c) {
     return !c->cc->on_rate_sample && !c->scheduler->decide_foreseeing && xl_content_is_settled(c) &&
            !has_other_than_streams(c);
@@ -570,7 +573,8 @@ static bool owes_any_ack_now(const xl_connection *c) {
     return false;
 }
 
-/* Nothing comes after it where what goes before acknowledgements, and had nothing to send, did not depend on it. */
+/* Sends an acknowledgement. Sets has_sent_all if nothing follows: what goes before acknowledgements had nothing to
+ * send, and this packet did not change that. */
 static size_t transmit_ack(xl_connection *c, xl_path *of, uint8_t *buf, size_t cap, xl_datagram *out) {
     const xl_path *by = xl_content_ack_path(c, of);
     xl_builder b;
@@ -603,7 +607,7 @@ static size_t transmit_acks(xl_connection *c, uint8_t *buf, size_t cap, xl_datag
 
 /* ---- Close ---- */
 
-/* The last path was closed: the peer may still have open the one on which it was heard last. */
+/* The last path was closed. The peer may still have the path open on which it was heard last. */
 static xl_path *last_heard_path(xl_connection *c) {
     xl_path *last = c->path[0];
     for (size_t i = 1; i < c->path_count; i++) {
@@ -635,7 +639,7 @@ static size_t put_close(xl_connection *c, xl_path *p, xl_level level, uint8_t *b
     xl_builder b;
     if (!level_has_keys(c, level) || !xl_builder_begin(&b, c, p, level, buf, room))
         return 0;
-    /* RFC 9000 section 10.2.3: an application close is not for the eyes of the handshake's levels. */
+    /* RFC 9000 section 10.2.3: an application close must not be visible at the handshake's levels. */
     bool application = c->closing.is_application && level == XL_LEVEL_APP;
     bool masked = c->closing.is_application && !application;
     xl_frame_put_close(&b.w, application, masked ? 0x0c : c->closing.code, c->closing.frame_type,
@@ -688,7 +692,7 @@ size_t xl_conn_transmit(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram 
         return n;
     if ((n = transmit_data(c, buf, cap, out)))
         return n;
-    if (c->state == XL_CONN_CLOSING) /* by a decision of the scheduler */
+    if (c->state == XL_CONN_CLOSING) /* the scheduler's decision was invalid */
         return transmit_close(c, buf, cap, out);
     return transmit_acks(c, buf, cap, out);
 }

@@ -33,8 +33,8 @@ static xl_keys *initial_read_keys(const xl_connection *c, uint32_t version, xl_k
     return c->is_server ? client : server;
 }
 
-/* From now on this version is in use. The old keys still open what comes late, or from a client that does not know yet.
- */
+/* Changes the version in use. The old keys still open late packets, and those of a client that does not know of the
+ * change yet. */
 static uint64_t change_version(xl_connection *c, uint32_t version) {
     xl_level_state *l = &c->level[XL_LEVEL_INITIAL];
     xl_keys *write, *read = initial_read_keys(c, version, &write);
@@ -64,7 +64,8 @@ static uint64_t choose(xl_connection *c) {
     return error;
 }
 
-/* RFC 9368 section 4: without the server's word, authenticated by the handshake, the version must not have changed. */
+/* RFC 9368 section 4: the version must not have changed without the server's version information, which the handshake
+ * authenticates. */
 static uint64_t check(const xl_connection *c) {
     const xl_transport_params *theirs = &c->peer_params;
     bool has_changed = c->handshake.version != c->handshake.original_version;
