@@ -194,7 +194,8 @@ set_up_python() {
     printf '%s %s\n' "$WANTED" "$PWD" >"$STAMP"
 }
 
-INSTALL=(apt-get install -q -y --no-install-recommends)
+# A machine that has just started may still be installing its own updates.
+INSTALL=(apt-get install -q -y -o DPkg::Lock::Timeout=300 --no-install-recommends)
 sets=("$@")
 required=base
 case ${1:-} in
@@ -249,6 +250,7 @@ if [ -n "$missing" ]; then
         if [ -n "$problem" ]; then
             echo "setup: ${packages[*]} is missing, and $problem, so $(without "$set"); all else goes on." >&2
         elif ! step "installing ${packages[*]} (about 1 min)" "${INSTALL[@]}" "${packages[@]}"; then
+            tail -n 5 "$LOG" >&2
             echo "setup: apt-get could not install ${packages[*]}, so $(without "$set"); all else goes on." >&2
         fi
     done

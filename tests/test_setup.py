@@ -116,6 +116,18 @@ def test_setup_says_in_one_table_what_it_installs_and_why(tmp_path: Path, is_upd
 
 
 @pytest.mark.privileged
+def test_setup_waits_for_another_installation_and_says_why_an_optional_package_is_missing(tmp_path: Path) -> None:
+    install_script(tmp_path / "apt-get", f'echo "$*" >>{tmp_path}/asked; echo "E: no room"; [ "$1" != install ]')
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    found = shutil.which("caddy", path=path)
+    hide = f"mount --bind /dev/null {found} && " if found else ""
+    command = ["unshare", "--mount", "sh", "-c", f"{hide} exec {SETUP} peers"]
+    done = subprocess.run(command, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False)
+    assert "E: no room\nsetup: apt-get could not install" in done.stderr
+    assert "DPkg::Lock::Timeout=300" in (tmp_path / "asked").read_text().splitlines()[-1]
+
+
+@pytest.mark.privileged
 def test_setup_installs_nothing_but_one_set_where_that_is_asked_for(tmp_path: Path) -> None:
     install_script(tmp_path / "apt-get", f'echo "$*" >>{tmp_path}/asked; [ "$1" != install ]')
     path = f"{tmp_path}:{os.environ['PATH']}"
