@@ -143,7 +143,7 @@ static void on_abort(void *user, uint64_t stream, uint64_t error_code) {
         return;
     }
     char message[64];
-    snprintf(message, sizeof message, "the server reset the stream (HTTP/3 error 0x%" PRIx64 ")", error_code);
+    snprintf(message, sizeof message, "the response ended early (HTTP/3 error 0x%" PRIx64 ")", error_code);
     request_failed(t, r, message);
 }
 

@@ -97,7 +97,7 @@ static void on_abort(void *user, uint64_t stream, uint64_t error_code) {
     get_client *c = user;
     size_t i = fetch_of(c, stream);
     char problem[GET_REASON_BYTES];
-    snprintf(problem, sizeof problem, "the server gave the stream up (error 0x%" PRIx64 ")", error_code);
+    snprintf(problem, sizeof problem, "the response ended early (error 0x%" PRIx64 ")", error_code);
     if (i < c->plan->count)
         settle(c, i, problem);
 }

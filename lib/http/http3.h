@@ -87,7 +87,8 @@ typedef struct {
     /* Server: the last byte of the response was handed to the transport; the peer acknowledged all of it. */
     void (*response_written)(void *user, uint64_t stream);
     void (*response_acknowledged)(void *user, uint64_t stream);
-    /* Both: the peer reset or refused the stream, or the body's source failed. */
+    /* Both: the peer reset or refused the stream, what came on it is malformed or too large, or the body's source
+     * failed. */
     void (*abort)(void *user, uint64_t stream, uint64_t error_code);
     /* Both: the peer sent GOAWAY; a client opens no further requests. Those that the peer will not process are aborted
      * afterwards, with H3_REQUEST_REJECTED. */

@@ -156,6 +156,7 @@ static int on_begin_headers(nghttp3_conn *h3, int64_t id, void *user, void *stre
     h3_stream *st = h3_stream_find(s, id);
     if (st) {
         memset(&st->head, 0, sizeof st->head);
+        st->field_section_bytes = 0;
         json_decref(st->fields);
         st->fields = h3_log_fields(s->log);
         nghttp3_conn_set_stream_user_data(h3, id, st);
@@ -182,7 +183,14 @@ static int on_header(nghttp3_conn *h3, int64_t id, int32_t token, nghttp3_rcbuf 
     return 0;
 }
 
-/* Trailers count towards the limit and are otherwise of no interest. */
+static int on_begin_trailers(nghttp3_conn *h3, int64_t id, void *user, void *stream_user) {
+    (void)h3, (void)id, (void)user;
+    if (stream_user)
+        ((h3_stream *)stream_user)->field_section_bytes = 0;
+    return 0;
+}
+
+/* Trailers have the same limit and are otherwise of no interest. */
 static int on_trailer(nghttp3_conn *h3, int64_t id, int32_t token, nghttp3_rcbuf *name, nghttp3_rcbuf *value,
                       uint8_t flags, void *user, void *stream_user) {
     (void)h3, (void)id, (void)token, (void)flags;
@@ -335,6 +343,7 @@ const nghttp3_callbacks h3_nghttp3_callbacks = {.acked_stream_data = on_acked_da
                                                 .begin_headers = on_begin_headers,
                                                 .recv_header = on_header,
                                                 .end_headers = on_end_headers,
+                                                .begin_trailers = on_begin_trailers,
                                                 .recv_trailer = on_trailer,
                                                 .stop_sending = on_stop_sending,
                                                 .end_stream = on_end_stream,

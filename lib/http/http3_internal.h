@@ -17,10 +17,10 @@
 typedef struct h3_stream {
     struct h3_stream *next;
     int64_t id;
-    bool read_ended; /* the FIN was handed to nghttp3 */
-    bool over;       /* aborted or cancelled: nothing more is reported to the caller */
-    size_t field_section_bytes;
-    size_t head_bytes; /* server: that came until the head was complete; 0 once it is */
+    bool read_ended;            /* the FIN was handed to nghttp3 */
+    bool over;                  /* aborted or cancelled: nothing more is reported to the caller */
+    size_t field_section_bytes; /* of the present section: head, interim response or trailers */
+    size_t head_bytes;          /* server: that came until the head was complete; 0 once it is */
 
     /* Server: fields of the request. */
     char method[H3_METHOD_BYTES];

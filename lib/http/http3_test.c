@@ -168,14 +168,18 @@ TEST(a_goaway_below_an_open_request_rejects_it) {
     pair_free(p);
 }
 
+static void write_responses_by_hand(pair *p) {
+    h3_session_free(p->server.session); /* it has opened the control stream */
+    p->server.session = NULL;
+    p->server.by_hand = true;
+}
+
 /* RFC 9114 section 4.1.2. */
 TEST(a_response_of_another_length_than_announced_costs_only_its_stream) {
     static const uint8_t head[] = {0x01, 0x06, 0x00, 0x00, 0xd9, 0x54, 0x01, '5'}; /* :status 200, content-length 5 */
     static const uint8_t body[] = {0x00, 0x05, 'x', 'x', 'x', 'x', 'x'}, half[] = {0x00, 0x01, 'x'};
     pair *p = pair_new(false);
-    h3_session_free(p->server.session); /* it has opened the control stream; from here on by hand */
-    p->server.session = NULL;
-    p->server.by_hand = true;
+    write_responses_by_hand(p);
     assert_int_equal(get(p, 0, "GET", NULL), 0);
     assert_int_equal(get(p, 1, "GET", NULL), 0);
     run(p, 100000);
@@ -192,6 +196,42 @@ TEST(a_response_of_another_length_than_announced_costs_only_its_stream) {
     assert_int_equal(p->exchanges[0].abort_code, H3_MESSAGE_ERROR);
     assert_true(p->exchanges[1].ended);
     assert_false(p->client.closed);
+    pair_free(p);
+}
+
+/* A HEADERS frame with a status, if any, and a field of as many bytes, without Huffman code. */
+static size_t put_headers(uint8_t *to, uint8_t status, size_t value_bytes) {
+    const size_t len = 2u + (status ? 1u : 0u) + 4u + 3u + value_bytes;
+    uint8_t *at = to;
+    *at++ = 0x01;
+    *at++ = (uint8_t)(0x40 | len >> 8);
+    *at++ = (uint8_t)len;
+    *at++ = 0, *at++ = 0; /* no dynamic table */
+    if (status)
+        *at++ = status;
+    memcpy(at, "\x23x-a", 4), at += 4;
+    *at++ = 0x7f, *at++ = (uint8_t)(0x80 | (value_bytes - 127) % 128), *at++ = (uint8_t)((value_bytes - 127) / 128);
+    memset(at, 'x', value_bytes);
+    return (size_t)(at - to) + value_bytes;
+}
+
+TEST(each_interim_response_and_the_trailers_have_the_limit_of_a_field_section) {
+    enum { STATUS_103 = 0xc0 | 24, STATUS_200 = 0xc0 | 25, VALUE_BYTES = 6000 };
+    static const uint8_t statuses[] = {STATUS_103, STATUS_103, STATUS_103, STATUS_200, 0};
+    pair *p = pair_new(false);
+    exchange *e = &p->exchanges[0];
+    write_responses_by_hand(p);
+    assert_int_equal(get(p, 0, "GET", NULL), 0);
+    run(p, 100000);
+    for (size_t i = 0; i < sizeof statuses; i++) {
+        uint8_t frame[VALUE_BYTES + 16];
+        const size_t len = put_headers(frame, statuses[i], VALUE_BYTES);
+        assert_int_equal(xl_stream_send(p->server.connection, e->stream, frame, len, i + 1 == sizeof statuses, NULL),
+                         len);
+        run(p, 100000);
+    }
+    assert_int_equal(e->head.status, 200);
+    assert_true(e->ended && !e->aborted);
     pair_free(p);
 }
 
