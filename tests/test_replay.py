@@ -20,6 +20,7 @@ from railyard.report import write_whole
 from railyard.report.replay import write_replay
 from railyard.report.replay.figure import draw
 from railyard.report.replay.series import MAX_BINS, Bins, read_replay
+from railyard.results.qlogdiff import InFlight
 
 PAGE_LIMIT_BYTES = 5_000_000
 EXPERIMENT = """
@@ -71,6 +72,22 @@ def test_every_byte_and_packet_of_the_run_is_in_a_bin(runs: dict[str, Path]) -> 
         assert max(value for value in path.rtt_ms if value is not None) > 2 * links[path.name]["delay_ms"]
     copied = sum(path.copied_kb[-1] for path in replay.paths) * 1000
     assert copied == pytest.approx(server["reinjected_bytes"], rel=1e-3)
+
+
+def test_bytes_are_in_flight_from_when_they_are_sent(runs: dict[str, Path]) -> None:
+    """The metrics of a qlog have them only when an acknowledgement arrives, if they differ from the last ones."""
+    flight, sent = InFlight(), {"raw": {"length": 1000}, "frames": [{"frame_type": "stream"}]}
+    flight.take("quic:packet_sent", sent)
+    flight.take("quic:packet_sent", {"raw": {"length": 50}, "frames": [{"frame_type": "ack_mp"}]})
+    assert flight.bytes == 1000
+    flight.take("quic:recovery_metrics_updated", {"bytes_in_flight": 400})
+    flight.take("quic:packet_sent", sent)
+    assert flight.bytes == 1400
+    flight.take("quic:recovery_metrics_updated", {"smoothed_rtt": 30})
+    assert flight.bytes == 400
+    for path in read_replay(runs["xlink"]).paths:
+        first = next(k for k, count in enumerate(path.sent) if count > 5)
+        assert (path.in_flight_kb[first + 1] or 0) > 5, "the first packets, before they can be acknowledged"
 
 
 def test_a_migration_is_on_the_page_and_moves_the_packets(runs: dict[str, Path]) -> None:

@@ -157,6 +157,28 @@ def timed_events(file: Path, t0_us: float) -> Iterator[tuple[float, Event]]:
         yield (zero_us + float(event["time"]) * 1000 - t0_us) / 1e6, event
 
 
+_NOT_IN_FLIGHT = {"ack", "ack_mp", "path_ack", "padding", "connection_close"}
+
+
+class InFlight:
+    """Bytes in flight of a path, event by event. The metrics have them when an acknowledgement arrives or a timer
+    expires, and only if they differ from the last ones; what was sent since then is added here."""
+
+    def __init__(self) -> None:
+        self.bytes = 0.0
+        self._logged = 0.0
+
+    def take(self, name: str, data: Mapping[str, Any]) -> bool:
+        """Whether the event has changed them."""
+        before = self.bytes
+        if name == "quic:packet_sent":
+            if any(frame.get("frame_type") not in _NOT_IN_FLIGHT for frame in data.get("frames", ())):
+                self.bytes += float(data.get("raw", {}).get("length", 0))
+        elif name == "quic:recovery_metrics_updated":
+            self.bytes = self._logged = float(data.get("bytes_in_flight", self._logged))
+        return self.bytes != before
+
+
 # Until qlogs followed the drafts main-schema-14 and quic-events-13.
 OLD_NAMES = {
     "recovery:metrics_updated": "quic:recovery_metrics_updated",

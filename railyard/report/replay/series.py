@@ -17,7 +17,7 @@ import numpy.typing as npt
 from railyard.base.jsonl import Event, read_json, read_jsonl
 from railyard.experiment.model import LinkEvent
 from railyard.results.linklog.read import LinkLog, link_log_of
-from railyard.results.qlogdiff import timed_events
+from railyard.results.qlogdiff import InFlight, timed_events
 from railyard.results.records import Run, load_run
 from railyard.results.shapes import as_written
 from railyard.run.linkevents import commands
@@ -108,8 +108,11 @@ class _QlogPath:
     window: list[tuple[float, float]] = field(default_factory=list)
     in_flight: list[tuple[float, float]] = field(default_factory=list)
     rtt: list[tuple[float, float]] = field(default_factory=list)
+    counted: InFlight = field(default_factory=InFlight)  # of the present connection
 
     def add(self, name: str, t_s: float, data: dict[str, Any]) -> None:
+        if self.counted.take(name, data):
+            self.in_flight.append((t_s, self.counted.bytes / 1000))
         if name == "quic:packet_sent":
             self.sent_s.append(t_s)
         elif name == "quic:packet_lost":
@@ -119,7 +122,6 @@ class _QlogPath:
         elif name == "quic:recovery_metrics_updated":
             for key, series, scale in (
                 ("congestion_window", self.window, 1000),
-                ("bytes_in_flight", self.in_flight, 1000),
                 ("smoothed_rtt", self.rtt, 1),
             ):
                 if key in data:
@@ -136,7 +138,8 @@ def _server_paths(folder: Path, emulator: dict[str, Any]) -> dict[str, _QlogPath
             data, name = event.get("data", {}), str(event.get("name"))
             if name == "multipath:path_new":
                 address = str(data["remote"]).rpartition(":")[0]
-                by_number[data["path"]] = server_paths.setdefault(names.get(address, address), _QlogPath())
+                path = by_number[data["path"]] = server_paths.setdefault(names.get(address, address), _QlogPath())
+                path.counted = InFlight()
             elif data.get("path") in by_number:
                 by_number[data["path"]].add(name, t_s, data)
     return server_paths

@@ -14,7 +14,7 @@ import numpy as np
 
 from railyard.base.jsonl import read_json
 from railyard.results.linklog.read import LinkLog, link_log_of
-from railyard.results.qlogdiff import frame_length, no_qlogs, path_names, timed_events
+from railyard.results.qlogdiff import InFlight, frame_length, no_qlogs, path_names, timed_events
 from railyard.results.shapes import as_written
 from railyard.traces.settings import least_delay_ms
 
@@ -166,12 +166,16 @@ class _End:
         self.migrated = False
         self._names, self._own = names, own
         self._paths: dict[int, str] = {}
+        self._in_flight: dict[str, InFlight] = {}
         self._copied: dict[tuple[int, int], float] = {}
         for t_s, event in timed_events(log, t0_us):
             data = event.get("data", {})
             handler = self._HANDLERS.get(str(event["name"]))
             if handler is not None:
                 handler(self, t_s, data)
+            path = self._path_of(data)
+            if path is not None and self._in_flight[path].take(str(event["name"]), data):
+                self._change(t_s, path, in_flight=self._in_flight[path].bytes)
 
     def in_one_space(self) -> None:
         """Without multipath all paths share one space of packet numbers (RFC 9000, section 12.3)."""
@@ -190,6 +194,7 @@ class _End:
     def _new_path(self, t_s: float, data: dict[str, Any]) -> None:
         address = str(data[self._own]).rpartition(":")[0]
         path = self._paths[int(data["path"])] = self._names.get(address, address)
+        self._in_flight[path] = InFlight()
         self._change(t_s, path, usable=data.get("why") == "first path")
 
     def _migrated(self, t_s: float, data: dict[str, Any]) -> None:
@@ -208,9 +213,6 @@ class _End:
         packet.copies = {(p.stream, p.first) for p in pieces if self._copied.get((p.stream, p.first)) == t_s}
         if pieces:
             self._wait(t_s, waits=False)
-            # The metrics are logged when an acknowledgement arrives, not when a packet is sent.
-            sent = float(data.get("raw", {}).get("length", 0))
-            self._change(t_s, path, in_flight=self.states[path][-1].in_flight + sent)
 
     def _received(self, t_s: float, data: dict[str, Any]) -> None:
         key = self._key(data)
@@ -237,9 +239,8 @@ class _End:
 
     def _metrics(self, t_s: float, data: dict[str, Any]) -> None:
         path = self._path_of(data)
-        known = {"window": "congestion_window", "in_flight": "bytes_in_flight"}
-        if path is not None:
-            self._change(t_s, path, **{name: data[key] for name, key in known.items() if key in data})
+        if path is not None and "congestion_window" in data:
+            self._change(t_s, path, window=data["congestion_window"])
 
     def _use(self, usable: bool, t_s: float, data: dict[str, Any]) -> None:
         if (path := self._path_of(data)) is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from railyard.base.jsonl import read_json, read_jsonl
-from railyard.results.qlogdiff import events, reference_us, server_qlogs
+from railyard.results.qlogdiff import InFlight, events, reference_us, server_qlogs
 from railyard.results.records import Run
 from railyard.traces.trace import read_trace
 
@@ -38,20 +38,20 @@ def server_series(run: Run, folder: Path) -> ServerSeries:
     copied = 0.0
     reinjected: list[tuple[float, float]] = [(0.0, 0.0)]
     for file in server_qlogs(folder):
-        of_path: dict[int, PathSeries] = {}
+        of_path: dict[int, tuple[PathSeries, InFlight]] = {}
         zero_s = (reference_us(file) - links["t0_monotonic_us"]) / 1e6
         for event in events(file):
             t, name, data = zero_s + event["time"] / 1e3, event["name"], event["data"]
             if name == "multipath:path_new":
                 address = str(data["remote"]).rpartition(":")[0]
-                of_path[data["path"]] = series[names[address]]
-            elif name == "quic:recovery_metrics_updated" and data["path"] in of_path:
-                path = of_path[data["path"]]
-                if "congestion_window" in data:  # an event has only what it is about
+                of_path[data["path"]] = series[names[address]], InFlight()
+            elif data.get("path") in of_path:
+                path, counted = of_path[data["path"]]
+                if counted.take(name, data):
+                    path.in_flight.append((t, counted.bytes))
+                if name == "quic:recovery_metrics_updated" and "congestion_window" in data:
                     path.window.append((t, float(data["congestion_window"])))
-                if "bytes_in_flight" in data:
-                    path.in_flight.append((t, float(data["bytes_in_flight"])))
-            elif name == "xlink:reinjection":
+            if name == "xlink:reinjection":
                 copied += float(data["length"])
                 reinjected.append((t, copied))
     return ServerSeries(series, reinjected)
