@@ -410,7 +410,7 @@ def test_a_campaign_that_was_killed_goes_on_with_nothing_lost_and_nothing_double
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """A real scheduler and two worker processes of it, on this machine."""
+    """A real scheduler and two workers of it, on this machine: the address, and the three processes."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
@@ -425,18 +425,16 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]
             worker = [*dask, "worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny"]
             worker += ["--name", f"w{number}", "--memory-limit", "0", "--death-timeout", "60"]
             started.append(subprocess.Popen(worker, **common))
-        yield address, started[1:]
+        yield address, started
     finally:
         for process in started:
             process.kill()
             process.wait()
 
 
-def test_a_dask_worker_that_is_killed_loses_nothing_and_doubles_nothing(
-    cluster: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
-) -> None:
-    address, workers = cluster
-    out, more = tmp_path / "dask", ("viewers=60",)
+def _killed_under_way(address: str, process: subprocess.Popen[bytes], out: Path, *more: str) -> tuple[int, str]:
+    """Kills the process once the first part of a campaign on the cluster is there. Returns the campaign's exit code and
+    output."""
     from distributed import Client  # noqa: PLC0415  slow to import
 
     with Client(address, timeout=30, set_as_default=False) as client:
@@ -444,16 +442,48 @@ def test_a_dask_worker_that_is_killed_loses_nothing_and_doubles_nothing(
     command = _campaign(out, *more, f"scheduler={address}")
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=ROOT) as campaign:
         wait_until(lambda: list(out.glob("parts/part-*")) or campaign.poll() is not None, "the first part", 60)
-        assert campaign.poll() is None, "the campaign was over before a worker could be killed"
-        workers[0].send_signal(signal.SIGKILL)
+        assert campaign.poll() is None, "the campaign was over before anything could be killed"
+        process.send_signal(signal.SIGKILL)
         output, _ = campaign.communicate(timeout=120)
-    assert campaign.returncode == 0, output.decode()
-    assert workers[0].poll() == -signal.SIGKILL or workers[0].wait(10) == -signal.SIGKILL
+    return campaign.returncode, output.decode()
+
+
+def test_a_dask_scheduler_that_is_killed_ends_the_campaign_with_one_sentence(
+    cluster: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
+) -> None:
+    address, processes = cluster
+    code, output = _killed_under_way(address, processes[0], tmp_path / "dask", "viewers=60")
+    assert code == 2
+    assert "Traceback" not in output and "railyard is at fault" not in output
+    assert f"the Dask scheduler at {address} has ended" in output and "same command to resume" in output
+
+
+def test_a_dask_worker_that_is_killed_loses_nothing_and_doubles_nothing(
+    cluster: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
+) -> None:
+    address, processes = cluster
+    out, more = tmp_path / "dask", ("viewers=60",)
+    code, output = _killed_under_way(address, processes[1], out, *more)
+    assert code == 0, output
+    assert processes[1].wait(10) == -signal.SIGKILL
     rows = read_plays(out / "plays.parquet")
     assert len(rows) == 120
     assert set(Counter((row["viewer"], row["arm"]) for row in rows).values()) == {1}
     subprocess.run(_campaign(tmp_path / "local", *more), check=True, capture_output=True, cwd=ROOT)
     assert _figures(rows) == _figures(read_plays(tmp_path / "local" / "plays.parquet"))
+
+
+def test_a_worker_with_other_pairs_or_other_code_is_refused(population: Population, recipe: Recipe) -> None:
+    """It would draw other viewers, and count them among those of the campaign."""
+    there = Library(population, Path(recipe.traces), recorded=False)
+    same = replace(recipe, library_sha256=there.sha256)
+    assert run_batch(Batch(same, 1, ((1, (0,)),))).plays == 1
+    for other, words in (
+        (replace(recipe, library_sha256="0" * 64), "has not the pairs .* RAILYARD_TRACE_PATH"),
+        (replace(recipe, code_sha256="0" * 64), "another revision of railyard"),
+    ):
+        with pytest.raises(UserError, match=f"the worker on .* {words}"):
+            run_batch(Batch(other, 1, ((1, (0,)),)))
 
 
 def test_the_time_left_counts_the_plays_that_were_made_since_the_pilot(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -470,7 +500,7 @@ def test_the_time_left_counts_the_plays_that_were_made_since_the_pilot(monkeypat
 def test_a_scheduler_that_is_not_there_is_told_in_one_sentence(recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("railyard.studies.population.executors.CONNECT_LIMIT_S", 1)
     with pytest.raises(UserError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:1 .*--set scheduler="):
-        list(DaskExecutor("tcp://127.0.0.1:1").results([Batch(recipe, 1, ((1, (0,)),))]))
+        list(DaskExecutor("tcp://127.0.0.1:1", print).results([Batch(recipe, 1, ((1, (0,)),))]))
 
 
 def _die_once(batch: Batch) -> Played:

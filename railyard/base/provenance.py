@@ -14,7 +14,7 @@ from typing import Any
 
 from railyard import __version__
 from railyard.base.files import open_regular
-from railyard.base.paths import IN_CHECKOUT, REVISION_FILE, ROOT
+from railyard.base.paths import IN_CHECKOUT, PACKAGE, REVISION_FILE, ROOT
 
 # Where the programs and the orchestrator come from.
 ROOMS = ("transport", "lib", "emulator", "server", "player", "apps", "peers", "railyard", "Makefile")
@@ -86,6 +86,14 @@ def kernel() -> str:
 def sha256_of(path: Path) -> str:
     with open_regular(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def code_sha256() -> str:
+    """Of the Python files of the package."""
+    files = sorted(PACKAGE.rglob("*.py"))
+    return hashlib.sha256(
+        "".join(f"{file.relative_to(PACKAGE)} {sha256_of(file)}\n" for file in files).encode()
+    ).hexdigest()
 
 
 def read_sysctl(name: str) -> str | None:

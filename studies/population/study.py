@@ -51,7 +51,7 @@ def measure(settings: Settings) -> Measured:
     population = _asked(settings)
     arms = tuple(settings.arms) if settings.arms else None
     asked = Asked(settings.scale, arms, settings.recorded, settings.fresh, settings.viewers, settings.days)
-    executor = DaskExecutor(settings.scheduler) if settings.scheduler else LocalExecutor(settings.jobs)
+    executor = DaskExecutor(settings.scheduler, tell) if settings.scheduler else LocalExecutor(settings.jobs)
     outcome = carry_out(population, Place(population.name, settings.out), asked, executor, tell)
     wall_s = time.monotonic() - begin
     tell(f"{outcome.plays} plays in {wall_s:.1f} s: {shown(outcome.folder / PLAYS_FILE)}")

@@ -224,7 +224,10 @@ def run_population(
         parts.sweep()
         others = () if read_facts(out).get("fresh") else tuple(map(str, _others(out)))
         digest = provenance.sha256_of(binary)
-        recipe = Recipe(population, str(out / "traces"), asked.recorded, (), str(binary), digest, others)
+        library = Library(population, out / "traces", recorded=asked.recorded)
+        recipe = Recipe(
+            population, str(out / "traces"), asked.recorded, (), str(binary), digest, others, library.sha256
+        )
         pilot = Viewers((PILOT_DAY,), scale.pilot_viewers)
         viewers = Viewers(tuple(range(1, scale.days + 1)), scale.viewers_per_day)
         pace = Pace()
@@ -240,7 +243,6 @@ def run_population(
         plays = parts.write_plays(out / PLAYS_FILE, label_of, viewers.days, viewers.per_day, without)
         if plays != (viewers.count - len(without)) * len(label_of):
             raise UserError(f"{parts.folder}: plays are missing; run the command again.")
-        library = Library(population, out / "traces", recorded=asked.recorded)
         record = _record(population, entries, scale, asked, library.traces() | library.generated(), binary)
         record["set_aside"] = [asdict(one) for one in failed]
         record["wall_s"] = round(time.monotonic() - begin, 1)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import json
+import logging
 import multiprocessing
 import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from railyard.base.errors import UserError
-from railyard.base.provenance import sha256_of
+from railyard.base.provenance import code_sha256, sha256_of
 from railyard.run import simbatch
 from railyard.studies.population.model import Population
 from railyard.studies.population.parts import elsewhere, part_of
@@ -38,6 +39,7 @@ MOST_TRIES = 4
 LOCAL_WINDOW = 2
 DASK_WINDOW = 1000
 CONNECT_LIMIT_S = 15
+CODE_SHA256 = code_sha256()  # as this process imported it: a worker may have begun before an update
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,16 @@ class Recipe:
     program_sha256: str
     others: tuple[str, ...] = ()
     """Folders of parts of other campaigns, whose plays are as good."""
+    library_sha256: str | None = None
+    """Of the pairs that are not generated; None where all workers are on this machine."""
+    code_sha256: str = CODE_SHA256
 
     @cached_property
     def digest(self) -> str:
         settings = self.population.model_dump(mode="json", exclude={"arms", "sizes"})
         arms = [(arm.label, arm.text) for arm in self.arms]
-        facts = [settings, self.traces, self.recorded, arms, self.program, self.program_sha256]
+        inputs = [self.program_sha256, self.library_sha256, self.code_sha256]
+        facts = [settings, self.traces, self.recorded, arms, self.program, *inputs]
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -108,7 +114,13 @@ def _library(recipe: Recipe) -> Library:
     """One for all batches of a recipe: it reads and makes each pair once."""
     if recipe.digest not in _libraries:
         _libraries.clear()
-        _libraries[recipe.digest] = Library(recipe.population, Path(recipe.traces), recorded=recipe.recorded)
+        library = Library(recipe.population, Path(recipe.traces), recorded=recipe.recorded)
+        if recipe.library_sha256 not in (None, library.sha256):
+            raise UserError(
+                f"{_here()} has not the pairs that the campaign began with; "
+                "give it the same traces/ and RAILYARD_TRACE_PATH, and start it again."
+            )
+        _libraries[recipe.digest] = library
     return _libraries[recipe.digest]
 
 
@@ -143,10 +155,20 @@ def play_all(tasks: Iterable[Task], how: Callable[[Task], list[Row]]) -> tuple[l
     return rows, failed
 
 
+def _here() -> str:
+    return f"the worker on {os.uname().nodename}"
+
+
 def run_batch(batch: Batch) -> Played:
     program = Path(batch.recipe.program)
+    if batch.recipe.code_sha256 != CODE_SHA256:
+        raise UserError(
+            f"{_here()} runs another revision of railyard than the campaign; update it, and start it again."
+        )
     if not program.is_file() or sha256_of(program) != batch.recipe.program_sha256:
-        raise UserError(f"{program}: not the program that the campaign began with; build the same one here.")
+        raise UserError(
+            f"{program}: on {_here()} not the program that the campaign began with; build the same one there."
+        )
     return batch.played()
 
 
@@ -221,15 +243,18 @@ class LocalExecutor:
 class DaskExecutor:
     """The workers of an existing scheduler. They need this project at the same place, and see the campaign's folder."""
 
-    def __init__(self, address: str) -> None:
-        self.address = address
+    def __init__(self, address: str, tell: Callable[[str], None]) -> None:
+        self.address, self.tell = address, tell
 
     def results(self, batches: Iterable[Batch]) -> Iterator[Played]:
         try:
             from distributed import Client, KilledWorker  # noqa: PLC0415  slow to import, and only needed here
             from distributed import as_completed as dask_completed  # noqa: PLC0415
         except ImportError:
-            raise UserError("--executor dask needs Dask: pip install 'railyard[dask]'.") from None
+            raise UserError("--set scheduler= needs Dask: pip install 'railyard[dask]'.") from None
+        logging.getLogger("distributed.client").setLevel(
+            logging.CRITICAL
+        )  # what it logs of a lost scheduler is said below
 
         try:
             client: Any = Client(self.address, timeout=CONNECT_LIMIT_S, set_as_default=False)
@@ -238,6 +263,8 @@ class DaskExecutor:
                 f"there is no Dask scheduler at {self.address} ({type(error).__name__}); start one with "
                 "`dask scheduler` and give its address with --set scheduler=tcp://HOST:PORT."
             ) from None
+        if not client.scheduler_info()["workers"]:
+            self.tell(f"{self.address} has no worker yet; the plays wait for one")
         waiting, running = iter(batches), dict[str, Batch]()
 
         def begin(most: int) -> list[Any]:
@@ -256,5 +283,10 @@ class DaskExecutor:
                     yield future.result()
                 future.release()
                 completed.update(begin(1))
+        except CancelledError:
+            raise UserError(
+                f"the Dask scheduler at {self.address} has ended, or the connection to it; completed plays are kept: "
+                "start it again with its workers, and run the same command to resume."
+            ) from None
         finally:
             client.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +93,11 @@ class Library:
         """The files of the pairs that are not generated, by name, with the SHA-256 of each."""
         paths = [path for pairs in self._pairs_by_scene.values() for pair in pairs for path in pair.paths]
         return {file.name: sha256_file(file) for path in paths for file in (path.uplink, path.downlink)}
+
+    @property
+    def sha256(self) -> str:
+        """Over names and contents of those files: viewers are drawn from them."""
+        return hashlib.sha256(json.dumps(self.traces(), sort_keys=True).encode()).hexdigest()
 
     def count(self, scene: Scene) -> int:
         return scene.pairs if scene.model is not None else len(self._pairs_by_scene[scene.name])
