@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from railyard.stats.design import Offer, Wish, cost_s, sizes_within
+from railyard.stats.design import UNSURE, Offer, Wish, cost_s, sizes_within
 from railyard.stats.intervals import Interval
 from railyard.studies.exhibits.verdicts import wants
 
@@ -17,6 +17,7 @@ def test_time_goes_to_the_claims_that_cost_least_and_never_beyond_the_budget() -
     dear = Offer("dear", 10, {"a": 1.0}, [Wish(500, True)])
     cheap = Offer("cheap", 10, {"b": 0.5}, [Wish(200, True), Wish(5000, True)])
     assert sizes_within([dear, cheap], 300) == {"dear": 27, "cheap": 545}
+    assert sizes_within([dear, cheap], 520) == {"dear": 47, "cheap": 945}
     assert sizes_within([dear, cheap], 700) == {"dear": 583, "cheap": 233}
     assert sizes_within([dear, cheap], 1) == {"dear": 10, "cheap": 10}
 
@@ -25,6 +26,11 @@ def test_a_piece_that_two_parts_share_is_paid_once() -> None:
     one, other = Offer("one", 1, {"sp": 1.0}, [Wish(100, True)]), Offer("other", 1, {"sp": 1.0}, [Wish(90, True)])
     assert cost_s([one, other], {"one": 100, "other": 90}) == 100
     assert sizes_within([one, other], 100) == {"one": 100, "other": 90}
+
+
+def test_what_is_decided_already_is_no_gain() -> None:
+    one = Offer("one", 1, {"a": 1.0}, [Wish(100, True), Wish(200, False), Wish(201, True)])
+    assert one.gain(100, 200) == UNSURE
 
 
 def test_a_claim_that_is_likelier_decided_comes_first() -> None:

@@ -203,9 +203,10 @@ def test_the_sentences_and_the_table_of_differences_say_the_same(make_campaign: 
     findings = find(runs)
     assert findings is not None
     told = " ".join(findings.of_pair["p1"])
-    for one in differences.differences(runs, [("xlink", "sp"), ("vanilla-mp", "sp")], by_pair=True):
-        if one.figure.name == "rebuffer_rate" and one.pair == "p1":
-            assert f"{one.label}: rebuffer rate {one.words_here} ({one.verdict})" in told
+    of_pair = differences.differences(runs, [("xlink", "sp"), ("vanilla-mp", "sp")], by_pair=True)
+    rows = [one for one in of_pair if one.figure.name == "rebuffer_rate" and one.pair == "p1"]
+    assert [one.label for one in rows] == ["xlink", "vanilla-mp"]
+    assert all(f"{one.label}: rebuffer rate {one.words_here} ({one.verdict})" in told for one in rows)
 
 
 @pytest.mark.parametrize(

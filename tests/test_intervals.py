@@ -10,10 +10,10 @@ from scipy import special
 
 from railyard.stats import bootstrap, changes, design, pooled, quantiles
 from railyard.stats.bootstrap import Layout, Reals
-from railyard.stats.intervals import Interval
+from railyard.stats.intervals import Interval, less
 from railyard.stats.quantiles import Sample
 from railyard.stats.statistics import nearest_rank
-from railyard.stats.verdict import above, in_steps, needs, of_parts
+from railyard.stats.verdict import above, below, both, in_steps, inside, needs, of_parts
 from railyard.studies import coverage
 
 WINDOWED = Layout((tuple(range(40)),), (4,))
@@ -84,9 +84,11 @@ def test_an_interval_of_few_pairs_speaks_of_pairs() -> None:
     assert hits / 200 >= 0.9
 
 
-def test_four_windows_carry_no_interval() -> None:
+def test_four_windows_carry_no_interval_and_five_do() -> None:
     found = pooled.bootstrap([[float(k)] for k in range(24)], pooled.mean, Layout((tuple(range(24)),), (6,)))
     assert found is not None and not found.known and found.text() == "11.50 [n too small]"
+    five = pooled.bootstrap([[float(k)] for k in range(30)], pooled.mean, Layout((tuple(range(30)),), (6,)))
+    assert five is not None and five.known
 
 
 # --- quantiles --------------------------------------------------------------------------------------------------------
@@ -221,6 +223,11 @@ def test_a_difference_of_means_has_students_interval() -> None:
     assert found.p_less > 0.9
 
 
+def test_a_difference_of_independent_figures_has_movers_interval() -> None:
+    found = less(Interval(10, 7, 14), Interval(4, 0, 16))
+    assert (found.value, found.low, found.high) == pytest.approx((6, 6 - math.hypot(3, 12), 6 + math.hypot(4, 4)))
+
+
 def test_without_a_difference_p_is_uniform() -> None:
     layout, generator = Layout.of_independent(30), np.random.default_rng(11)
     found = []
@@ -270,6 +277,10 @@ def test_a_statement_is_true_false_or_not_decided() -> None:
     assert above(Interval(2, 1, 3)) is True
     assert above(Interval(-2, -3, -1)) is False
     assert above(Interval(1, -1, 3)) is None and above(None) is None and above(Interval.alone(9.0)) is None
+    assert above(Interval(-1, -2, 0)) is False and above(Interval(1, 0, 2)) is None, "at the boundary is not above it"
+    assert below(Interval(-0.5, -0.7, -0.2)) is True and below(Interval(0.5, 0.2, 0.7)) is False and below(None) is None
+    assert [inside(Interval(2, 1, 3), 0, high) for high in (4, 2, 0.5)] == [True, None, False]
+    assert both([None, False]) is False and both([True, None]) is None
 
 
 def test_what_is_not_decided_is_never_called_false() -> None:
@@ -287,6 +298,8 @@ def test_the_number_of_runs_that_would_decide_grows_with_the_square_of_the_inter
     assert design.units_to_decide(Interval(-14, -14, 0), 8) == 17, "never as few as there are"
     assert design.units_to_decide(Interval(0, -1, 1), 8) is None
     assert design.units_to_decide(Interval.alone(5), 8) is None
+    assert design.units_to_decide(Interval(5, -1, math.inf), 8) is None
+    assert design.units_to_decide(Interval(25, -5, 55), 8, boundary=5) == 37
     assert needs(Interval(20, -10, 50), 8).startswith("some 37 runs instead of 8")
     assert needs(Interval(20, 10, 50), 8) == ""
 

@@ -105,6 +105,50 @@ def test_waiting_for_no_request_is_no_gap(tmp_path: Path) -> None:
     assert matrix_of(tmp_path, text, "vanilla-mp").cells["two", "vanilla-mp"].verdict == PASS
 
 
+def test_gaps_and_goodput_are_those_of_the_window(tmp_path: Path) -> None:
+    """A play of 1000 bytes/s, half a second after the links. Nothing is waited for from 0.8 to 2.0 s; of 2 ms of video
+    or less, more is no progress."""
+    folder = FakeRun(outcome="time_limit").write(tmp_path)
+    record, emulator = (json.loads((folder / name).read_text()) for name in ("run.json", "mpshell.json"))
+    record["config"]["player"] = {"bitrate_bps": 8000}
+    (folder / "run.json").write_text(json.dumps(record))
+    (folder / "mpshell.json").write_text(json.dumps(emulator | {"t0_monotonic_us": 1_000_000}))
+    done = {"bytes": 1000, "rct_s": 0.6, "request_t": 0.2}
+    events: list[tuple[float, str, dict[str, Any]]] = [
+        (0.0, "start", {"monotonic_us": 1_500_000}),
+        (0.1, "handshake_done", {}),
+        (0.2, "request", {"chunk": 0, "first": 0, "last": 999}),
+        (0.3, "first_byte", {"chunk": 0}),
+        (0.4, "buffer", {"buffered_ms": 0, "buffered_bytes": 100, "played_ms": 0}),
+        (0.5, "buffer", {"buffered_ms": 0, "buffered_bytes": 100, "played_ms": 0}),
+        (0.8, "chunk_done", {"chunk": 0} | done),
+        (2.0, "request", {"chunk": 1, "first": 1000, "last": 1999}),
+        (2.1, "request", {"chunk": 2, "first": 2000, "last": 2999}),
+        (3.0, "chunk_done", {"chunk": 1} | done | {"rct_s": 1.0, "request_t": 2.0}),
+        (3.2, "buffer", {"buffered_ms": 0, "buffered_bytes": 0, "played_ms": 102}),
+        (3.4, "buffer", {"buffered_ms": 0, "buffered_bytes": 0, "played_ms": 103}),
+        (4.0, "summary", {"outcome": "time_limit", "chunks": 2}),
+    ]
+    lines = (json.dumps({"t": at, "event": name} | more) + "\n" for at, name, more in events)
+    (folder / "player.jsonl").write_text("".join(lines))
+    of = Evidence.of(folder)
+    for from_s, to_s, gaps in (
+        (0, None, [0.1, 0.1, 0.1, 0.1, 0.4, 1.0, 0.4, 0.6]),
+        (3, 4, [0.5, 0.4, 0.1]),
+        (2.7, 3.2, [0.5]),
+        (1.4, 2.4, []),
+        (4, None, [0.5]),
+        (9, None, [0.0]),
+    ):
+        assert of.gaps_s(Window(from_s=from_s, to_s=to_s)) == pytest.approx(gaps), (from_s, to_s)
+    without = judge(Expect.model_validate({"progress_gap_ms": {"from_s": 1.4, "to_s": 2.4, "max": 1}}), of, None)[-1]
+    assert without.figure == 0 and without.passed
+    assert [of.bytes_at(at) for at in (0.5, 0.9, 3.8, 3.9)] == [0, 100, 102, 103]
+    assert of.goodput_bps(Window(from_s=0.9, to_s=3.9)) == pytest.approx(8 * 3 / 3)
+    assert of.goodput_bps(Window(from_s=2.9)) == pytest.approx(8 * 3 / 1.6)
+    assert of.goodput_bps(Window(from_s=4.5)) is None
+
+
 def test_goodput_is_compared_with_that_of_one_path_alone(runs: Runs) -> None:
     assert sorted(path.name for path in runs.alone.run.paths) == ["lte"]
     ratio = runs.judged(goodput_ratio={"of": "lte", "min": 0.9})
@@ -121,6 +165,8 @@ def test_the_share_is_of_the_bytes_that_the_downlinks_delivered(runs: Runs) -> N
     after = runs.judged(path_share={"path": "wifi", "from_s": 1.1, "max": 0})
     assert after.passed and after.figure == 0
     assert not runs.judged(path_share={"path": "wifi", "from_s": 1.1, "min": 0.01}).passed
+    nothing = runs.judged(path_share={"path": "wifi", "from_s": 100, "max": 1})
+    assert nothing.figure is None and not nothing.passed
 
 
 # --- mechanisms -------------------------------------------------------------------------------------------------------
