@@ -262,7 +262,7 @@ def test_yaml_examples_are_valid(tmp_path: Path) -> None:
             assert isinstance(load_experiment(tmp_path / "example.yaml")[0], Experiment)
             found += 1
     assert found >= 3
-    [index] = blocks_for("index")
+    [index] = blocks_for("file mine/index.yaml")
     assert TraceIndex.model_validate(yaml.safe_load(index.text)).pairs[0].name == "my-drive"
 
 
