@@ -314,11 +314,16 @@ static void catch_up(link_air *air, uint64_t t) {
     uint64_t back = (uint64_t)(link_rng_uniform(&air->rng) * (double)turn);
     air->free_us = t - air->free_us > back ? t - back : air->free_us;
     air->stations[0].backoff.counter = air->stations[1].backoff.counter = 0;
+    if (next_start(air, &idle_us, &slot) < t)
+        begin(air);
 }
 
+/* What comes while others send waits for a backoff, also if the counter ran down long ago (802.11-2020, 10.3.4.2). */
 static void start_to_want(link_air *air, station *s, uint64_t t) {
     if (!air->stations[0].wants && !air->stations[1].wants)
         catch_up(air, t);
+    if (s->backoff.counter == 0 && (air->end_us != LINK_AIR_NEVER || t < air->free_us))
+        draw(air, &s->backoff);
     s->wants = true;
     s->ready_us = t;
 }

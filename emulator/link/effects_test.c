@@ -412,6 +412,23 @@ TEST(the_first_packet_after_a_pause_waits_for_the_radio) {
     bench_free(b);
 }
 
+TEST(what_is_reordered_waits_for_the_radio_too) {
+    const link_radio radio = {.promotion_us = 260 * MS, .tail_us = 11576 * MS};
+    link_bench *b = bench_new(
+        "1gbps", (link_config){.radio = radio, .delay_us = 10 * MS, .reorder = 0.5, .reorder_us = 20 * MS, .seed = 1});
+    for (uint32_t n = 0; n < 20; n++)
+        bench_send(b, 0, n, 104, n * MS);
+    link_advance(b->link, S);
+    assert_in_range(link_get_stats(b->link).reordered, 5, 15);
+    for (uint32_t n = 0; n < 20; n++) {
+        link_packet *p = link_pull(b->link);
+        assert_non_null(p);
+        assert_true(p->due_us >= 270 * MS);
+        link_departed(b->link, p, p->due_us);
+    }
+    bench_free(b);
+}
+
 TEST(without_a_radio_a_pause_costs_nothing) {
     const link_radio none = {0}, uplink = {.promotion_us = 260 * MS, .tail_us = 11576 * MS};
     assert_int_equal(link_radio_wait(&none, LINK_RADIO_NO_PACKET), 0);

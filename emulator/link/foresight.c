@@ -19,9 +19,9 @@ struct link_foresight {
     /* The opportunity that serves what comes next, and its bytes that are free. */
     uint64_t opportunity;
     uint32_t left;
-    uint64_t delay_ends_us;    /* of the last packet: order is kept */
-    uint64_t last_enqueued_us; /* for the radio */
-    link_rrc rrc;              /* of the path, if it has one: without packets of the other direction to come */
+    uint64_t delay_ends_us; /* of the last packet: order is kept */
+    link_wake wake;
+    link_rrc rrc; /* of the path, if it has one: without packets of the other direction to come */
     link_grants_state grants;
     link_burst burst;   /* with a light trace */
     uint64_t served_us; /* when the queue will have served what it then has; LINK_NEVER: nothing */
@@ -55,7 +55,7 @@ void link_foresee(link_foresight *f) {
     f->opportunity = link->next_opportunity;
     f->left = link->set.opportunity_bytes;
     f->delay_ends_us = link->delayed.tail ? link->delayed.tail->due_us : 0;
-    f->last_enqueued_us = link->last_enqueued_us;
+    f->wake = link->wake;
     if (link->set.rrc)
         f->rrc = *link->set.rrc;
     f->grants = link->grants;
@@ -195,7 +195,7 @@ uint64_t link_foresee_packet(link_foresight *f, uint32_t length, uint64_t at_us)
     if (length > f->link->set.mtu_bytes)
         return LINK_NEVER;
     uint64_t due = at_us + next_delay(f->link, &f->burst, at_us, bytes, &direct);
-    due += wait_for_radio(f->link, &f->last_enqueued_us, f->link->set.rrc ? &f->rrc : NULL, &f->grants, at_us, bytes);
+    due += wait_for_radio(f->link, &f->wake, f->link->set.rrc ? &f->rrc : NULL, &f->grants, at_us, bytes);
     direct = direct && due >= f->delay_ends_us;
     f->delay_ends_us = due > f->delay_ends_us ? due : f->delay_ends_us;
     return arrive(f, f->delay_ends_us, bytes, direct);

@@ -52,7 +52,7 @@ static void set_up_effects(emulated_link *link, const link_config *config) {
     if (link->set.rrc)
         link->set.radio.promotion_us = link->set.radio.tail_us = 0;
     link->served_us = LINK_NEVER;
-    link->last_enqueued_us = LINK_NEVER;
+    link->wake.last_us = LINK_NEVER;
     link->jitter_rng.state = link_substream(config->seed, STREAM_JITTER);
     link->reorder_rng.state = link_substream(config->seed, STREAM_REORDER);
     link->duplicate_rng.state = link_substream(config->seed, STREAM_DUPLICATE);
@@ -146,7 +146,7 @@ static void pass_opportunities(emulated_link *link, uint64_t t) {
         return;
     if (link->set.log)
         for (uint64_t k = link->next_opportunity; k < end; k++)
-            link_log_opportunity(link->set.log, opportunity_us(link, k) / 1000);
+            link_log_opportunity(link->set.log, opportunity_us(link, k) / 1000, link->set.opportunity_bytes);
     link->next_opportunity = end;
 }
 
@@ -199,7 +199,7 @@ static void complete(emulated_link *link, link_packet *packet, uint64_t t) {
 static void serve_opportunity(emulated_link *link, uint64_t t) {
     uint32_t left = link->set.opportunity_bytes;
     if (link->set.log)
-        link_log_opportunity(link->set.log, t / 1000);
+        link_log_opportunity(link->set.log, t / 1000, left);
     link->next_opportunity++;
     while (left > 0) {
         if (!link->in_transit) {
@@ -331,7 +331,7 @@ static void give_up_in_air(void *user, link_packet *packet, uint64_t t) {
 static void log_transmission(void *user, uint64_t t, uint64_t bytes) {
     const emulated_link *link = user;
     if (link->set.log)
-        link_log_transmission(link->set.log, t / 1000, bytes);
+        link_log_opportunity(link->set.log, t / 1000, bytes);
 }
 
 static void join_air(emulated_link *link) {
@@ -407,8 +407,7 @@ void link_advance(emulated_link *link, uint64_t now) {
 /* The delay of the packet, which comes now. */
 static uint64_t draw_delay(emulated_link *link, link_packet *packet, uint64_t now) {
     uint64_t delay = next_delay(link, &link->burst, now, link_packet_bytes(packet), &packet->direct);
-    delay +=
-        wait_for_radio(link, &link->last_enqueued_us, link->set.rrc, &link->grants, now, link_packet_bytes(packet));
+    delay += wait_for_radio(link, &link->wake, link->set.rrc, &link->grants, now, link_packet_bytes(packet));
     if (link->set.jitter_us > 0) {
         delay += (uint64_t)(link_rng_uniform(&link->jitter_rng) * (double)(2 * link->set.jitter_us + 1));
         delay = delay > link->set.jitter_us ? delay - link->set.jitter_us : 0;

@@ -6,6 +6,11 @@
 #include "emulator/link/queue.h"
 #include "emulator/link/rng.h"
 
+/* A direction's radio: when the last packet came (LINK_NEVER: none has), and since when it is awake, or will be. */
+typedef struct {
+    uint64_t last_us, awake_us;
+} link_wake;
+
 struct emulated_link {
     const link_trace *trace;
     link_trace constant;    /* the trace after link_set_rate */
@@ -15,7 +20,7 @@ struct emulated_link {
     bool down;
     link_rng jitter_rng, reorder_rng, duplicate_rng, leo_rng;
     uint64_t leo_seed;
-    uint64_t last_enqueued_us; /* LINK_NEVER: no packet yet */
+    link_wake wake;
     uint64_t grants_phase_us;
     link_grants_state grants;
     link_loss_state loss;
@@ -81,15 +86,17 @@ static inline bool held_goes_first(const link_packet *held, const link_packet *i
     return held && (!in_order || held->due_us < in_order->due_us);
 }
 
-/* How long a packet of this size that arrives now waits until the radio is awake and may send it. *last_us: arrival of
- * the previous packet; becomes now. */
-static inline uint64_t wait_for_radio(const emulated_link *link, uint64_t *last_us, link_rrc *rrc,
+/* How long a packet of this size that arrives now waits until the radio is awake and may send it. */
+static inline uint64_t wait_for_radio(const emulated_link *link, link_wake *wake, link_rrc *rrc,
                                       link_grants_state *grants, uint64_t now, uint32_t bytes) {
-    uint64_t pause = *last_us == LINK_NEVER ? LINK_RADIO_NO_PACKET : now - *last_us;
-    *last_us = now;
+    uint64_t pause = wake->last_us == LINK_NEVER ? LINK_RADIO_NO_PACKET : now - wake->last_us;
     uint64_t wait = rrc ? link_rrc_wait(rrc, link->set.is_downlink, now) : 0;
     if (wait == 0)
         wait = link_radio_wait(&link->set.radio, pause);
+    wake->last_us = now;
+    if (now + wait > wake->awake_us)
+        wake->awake_us = now + wait;
+    wait = wake->awake_us - now;
     return link->set.grants.sr_us == 0
                ? wait
                : wait + link_grants_wait(&link->set.grants, grants, link->grants_phase_us, now + wait, bytes);

@@ -231,6 +231,17 @@ TEST(the_log_is_mm_links) {
     bench_free(b);
 }
 
+TEST(the_log_says_what_an_opportunity_delivers) {
+    link_log any;
+    link_bench *b = bench_new("5\n10\n", (link_config){.log = &any, .opportunity_bytes = 1400});
+    link_advance(b->link, 5 * MS);
+    bench_send(b, 0, 1, 1400, 6 * MS);
+    link_advance(b->link, 10 * MS);
+    link_log_flush(&b->log);
+    assert_string_equal(b->text, "5 # 1400\n6 + 1400\n10 # 1400\n");
+    bench_free(b);
+}
+
 TEST(a_log_of_many_lines_reaches_the_sink_whole) {
     link_log any;
     link_bench *b = bench_new("1\n", (link_config){.log = &any});

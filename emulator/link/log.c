@@ -74,11 +74,7 @@ void link_log_header(link_log *log, const char *direction, const char *trace, co
     end_line(log);
 }
 
-void link_log_opportunity(link_log *log, uint64_t t_ms) {
-    put_line(log, t_ms, '#', 1504, NULL);
-}
-
-void link_log_transmission(link_log *log, uint64_t t_ms, uint64_t bytes) {
+void link_log_opportunity(link_log *log, uint64_t t_ms, uint64_t bytes) {
     put_line(log, t_ms, '#', bytes, NULL);
 }
 

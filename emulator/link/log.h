@@ -1,6 +1,6 @@
 /* The link's log, in mm-link's text format, batched. Times are ms since the start of the links.
  *
- *   # mahimahi mm-link (Uplink) [trace] > log        T # 1504          an opportunity
+ *   # mahimahi mm-link (Uplink) [trace] > log        T # bytes         an opportunity
  *   # command line: ...                              T + bytes         a packet arrives at the queue
  *   # queue: droptail [packets=100]                  T - bytes delay   a packet departs, delay ms after its arrival
  *   # init timestamp: <ms since 1970>                T d packets bytes packets dropped by the queue
@@ -34,9 +34,8 @@ void link_log_init(link_log *log, link_log_sink *sink, void *context);
 /* The opening comment lines. direction is "Uplink" or "Downlink"; newlines in the texts become spaces. */
 void link_log_header(link_log *log, const char *direction, const char *trace, const char *log_name,
                      const char *command_line, const char *queue, uint64_t init_epoch_ms);
-void link_log_opportunity(link_log *log, uint64_t t_ms);
-/* Wi-Fi logs a transmission, with the bytes that arrived, where other links log an opportunity. */
-void link_log_transmission(link_log *log, uint64_t t_ms, uint64_t bytes);
+/* With the bytes that it can deliver; Wi-Fi logs a transmission here, with the bytes that arrived. */
+void link_log_opportunity(link_log *log, uint64_t t_ms, uint64_t bytes);
 void link_log_arrival(link_log *log, uint64_t t_ms, uint32_t bytes);
 void link_log_departure(link_log *log, uint64_t t_ms, uint32_t bytes, uint64_t delay_ms);
 void link_log_cross_arrival(link_log *log, uint64_t t_ms, uint32_t bytes);

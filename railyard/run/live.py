@@ -13,7 +13,6 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from railyard.run.runspec import RunSpec
-from railyard.traces.trace import OPPORTUNITY_BITS
 
 BIN_S = 0.5  # of the picture of a link
 BINS = 40
@@ -59,7 +58,7 @@ class LinkNow:
             return
         place = int(int(fields[0]) / 1000 / BIN_S)
         if fields[1] == b"#":
-            self.offered[place] += OPPORTUNITY_BITS / BIN_S / 1e6
+            self.offered[place] += int(fields[2]) * 8 / BIN_S / 1e6
         elif fields[1] == b"-":
             self.delivered[place] += int(fields[2]) * 8 / BIN_S / 1e6
 
