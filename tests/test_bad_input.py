@@ -124,6 +124,13 @@ def run_yaml(
         ),
         ("  - xlink", "  - sp:cable", 6, ("this pair has no path 'cable'",)),
         ("  - xlink", "  - sp", 4, ("two schemes are both called 'sp'", "label")),
+        ("seeds: 1", "links:\n  wfi: {loss: 0.1}", 8, ("links.wfi: subway-1 has no path 'wfi'; did you mean 'wifi'?",)),
+        (
+            "seeds: 1",
+            "link_events: [{t_s: 1, path: wfi, state: down}]",
+            7,
+            ("link_events[0].path: subway-1 has no path 'wfi'; did you mean 'wifi'?",),
+        ),
         ("  - subway-1", "  - subwai-1", 3, ("pairs[0]", "'subwai-1'", "did you mean 'subway-1'?")),
         ("duration_s: 5", "duration_s: five", 9, ("player.duration_s", "number", "'five'")),
         ("duration_s: 5", "duration_s: -5", 9, ("player.duration_s", "more than 0", "not -5")),

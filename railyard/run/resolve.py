@@ -101,24 +101,27 @@ def _path(path: PairPath, experiment: Experiment, folder: Path) -> tuple[RunPath
     return run_path, [up, down]
 
 
-def _paths(
-    pair: Pair, experiment: Experiment, folder: Path, mistake: Mistake
-) -> tuple[tuple[RunPath, ...], list[Trace]]:
+def _check_names(pair: Pair, experiment: Experiment, document: YamlDocument) -> None:
     names = [path.name for path in pair.paths]
     for name in experiment.links:
         if name not in ("all", CELLULAR, *names):
-            raise mistake(f"'links' names '{name}', which this pair has not; {near_miss(name, names)}")
+            raise document.error(("links", name), f"{pair.name} has no path '{name}'; {near_miss(name, names)}")
     for name in experiment.bottlenecks:
         if name in names:
-            raise mistake(f"'bottlenecks' has the name '{name}' of a path of this pair; rename it.")
-    for event in experiment.link_events:
+            raise document.error(("bottlenecks", name), f"a path of {pair.name} is called '{name}' too; rename it.")
+    for place, event in enumerate(experiment.link_events):
+        at = ("link_events", place, "path")
         if event.path not in (*names, *experiment.bottlenecks):
-            raise mistake(
-                f"'link_events' names '{event.path}', which this pair has not; {near_miss(event.path, names)}"
-            )
+            raise document.error(at, f"{pair.name} has no path '{event.path}'; {near_miss(event.path, names)}")
         if event.path not in names and (event.nat or event.interface):
-            raise mistake(f"'{event.path}' is a bottleneck, which has no NAT and no interface.")
-    paths = [_path(path, experiment, folder) for path in pair.paths]
+            raise document.error(at, f"'{event.path}' is a bottleneck, which has no NAT and no interface.")
+
+
+def _paths(
+    pair: Pair, experiment: Experiment, document: YamlDocument, mistake: Mistake
+) -> tuple[tuple[RunPath, ...], list[Trace]]:
+    _check_names(pair, experiment, document)
+    paths = [_path(path, experiment, document.path.parent) for path in pair.paths]
     for name in (name for path, _ in paths for name in vias(path.settings)):
         if name not in experiment.bottlenecks:
             raise mistake(f"there is no bottleneck '{name}'; {near_miss(name, experiment.bottlenecks)}")
@@ -227,7 +230,7 @@ def not_run(experiment: Experiment, document: YamlDocument) -> list[dict[str, st
         return rows
     for pair_index, choice in enumerate(experiment.pairs):
         pair = look_up(choice, document, ("pairs", pair_index))
-        paths, _ = _paths(pair, experiment, document.path.parent, partial(document.error, ("pairs", pair_index)))
+        paths, _ = _paths(pair, experiment, document, partial(document.error, ("pairs", pair_index)))
         for scheme_index, entry in enumerate(experiment.schemes):
             if reason := refused[entry.scheme]:
                 of_scheme = partial(document.error, ("schemes", scheme_index))
@@ -258,18 +261,18 @@ def _flows(experiment: Experiment, document: YamlDocument) -> tuple[RunFlow, ...
     return tuple(RunFlow(name=name, settings=flow) for name, flow in experiment.flows.items())
 
 
-def _check_flows(experiment: Experiment, pair: Pair, paths: Sequence[RunPath], mistake: Mistake) -> None:
+def _check_flows(experiment: Experiment, pair: Pair, paths: Sequence[RunPath], document: YamlDocument) -> None:
     names = [path.name for path in paths]
     for name, flow in experiment.flows.items():
         if flow.path is not None and flow.path not in names:
-            message = f"the flow '{name}' names the path '{flow.path}', which {pair.name} has not"
-            raise mistake(f"{message}; {near_miss(flow.path, names)}")
+            message = f"{pair.name} has no path '{flow.path}'; {near_miss(flow.path, names)}"
+            raise document.error(("flows", name, "path"), message)
         if name in names:
-            raise mistake(f"'flows' has the name '{name}' of a path of {pair.name}; rename it.")
-    _check_flow_queues(experiment, paths, mistake)
+            raise document.error(("flows", name), f"a path of {pair.name} is called '{name}' too; rename it.")
+    _check_flow_queues(experiment, paths, document)
 
 
-def _check_flow_queues(experiment: Experiment, paths: Sequence[RunPath], mistake: Mistake) -> None:
+def _check_flow_queues(experiment: Experiment, paths: Sequence[RunPath], document: YamlDocument) -> None:
     """A flow that nothing is lost of fills a queue without a limit up to its socket's buffer."""
     queues = {path.name: (path.queue, path.settings) for path in paths}
     queues |= {name: ("infinite", settings) for name, settings in experiment.bottlenecks.items()}
@@ -277,7 +280,8 @@ def _check_flow_queues(experiment: Experiment, paths: Sequence[RunPath], mistake
         for link in [flow.path] if flow.path is not None else flow.via:
             queue, settings = queues[link]
             if of_way(settings, flow.direction, "queue", queue) == "infinite":
-                raise mistake(f"the flow '{name}' would fill '{link}', whose queue has no limit; give it 'queue'.")
+                message = f"it would fill '{link}', whose queue has no limit; give '{link}' a 'queue'."
+                raise document.error(("flows", name), message)
 
 
 def _refuse_foresight(experiment: Experiment, document: YamlDocument) -> None:
@@ -344,8 +348,8 @@ def resolve(experiment: Experiment, document: YamlDocument, programs: dict[str, 
     for pair_index, choice in enumerate(experiment.pairs):
         pair = look_up(choice, document, ("pairs", pair_index))
         of_pair = partial(document.error, ("pairs", pair_index))
-        paths, traces = _paths(pair, experiment, document.path.parent, of_pair)
-        _check_flows(experiment, pair, paths, of_pair)
+        paths, traces = _paths(pair, experiment, document, of_pair)
+        _check_flows(experiment, pair, paths, document)
         offsets = start_offsets_ms(experiment, pair.name, paths, traces)
         if offsets is None:
             message = (
