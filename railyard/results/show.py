@@ -74,7 +74,8 @@ def _print_outcome(console: Console, run: Run) -> None:
     console.print(Text.assemble((run.run_id, "bold"), said), soft_wrap=True)
     console.print(
         f"first frame {seconds(run.first_frame_s)} s, played {run.play_time_s:.1f} s, "
-        f"rebuffered {run.rebuffer_time_s:.2f} s in {run.rebuffer_count} stalls, redundancy {percent(run.redundancy)}",
+        f"rebuffered {run.rebuffer_time_s:.2f} s in {counted(run.rebuffer_count, 'stall')}, "
+        f"redundancy {percent(run.redundancy)}",
         soft_wrap=True,
     )
     verdict = "void: " + "; ".join(fidelity["reasons"]) if fidelity["void"] else "on time"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from railyard.base.errors import UserError
+from railyard.base.words import counted
 from railyard.figures.rows import RCT_MEDIAN, RCT_P95, RCT_P99, REBUFFER_RATE
 from railyard.report.exhibit import Claim, Exhibit, PaperValue, Plot, Table
 from railyard.results.tables import Value
@@ -122,7 +123,8 @@ def _why_worse(frame: Frame, ours: str) -> str:
     plays = frame.plays
     slower, faster = _slower_and_faster(plays, ours)
     still = plays.where(AT_HOME)
-    parts = [f"the slowest request is slower for {slower} viewers and faster for {faster} of {plays.viewers()}"]
+    viewers = counted(plays.viewers(), "viewer")
+    parts = [f"the slowest request is slower for {slower} and faster for {faster} of {viewers}"]
     if still.viewers():
         home = {q: still.compare_quantile("rct", q, ours, "sp", increase) for q in (0.5, 0.99)}
         parts.append(
@@ -132,8 +134,8 @@ def _why_worse(frame: Frame, ours: str) -> str:
     (moving,) = plays.viewers_who([MOVING], SLOWEST_S, {"sp": "sp"}, ("sp", worst))
     _, gains = _slower_and_faster(plays, ours, worst)
     parts.append(
-        f"the p99 is made by few: of the {worst} viewers with the slowest requests on single path {moving} are in "
-        f"motion, and {gains} are faster with the second path"
+        f"the p99 is made by few: {counted(worst, 'viewer')} with the slowest requests on single path, {moving} of "
+        f"them in motion, and {gains} faster with the second path"
     )
     parts.append("what the second path's rate has to do with it is in docs/results/population.md")
     return "; ".join(parts)

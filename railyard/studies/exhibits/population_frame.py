@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from collections.abc import Sequence
@@ -139,5 +140,7 @@ def curves(name: str, title: str, xs: Sequence[Any], drawn: Sequence[Curve], tit
         add_curve(figure, curve.name, curve.style, xs, curve.values, hover)
     styled(figure, 360, margin={"l": 60, "r": 14, "t": 60, "b": 48})
     figure.update_xaxes(title_text=titles[0], type="category")
-    figure.update_yaxes(title_text=titles[1])
+    known = [one for curve in drawn for one in curve.values if one is not None]
+    is_above_zero = all((one.low if math.isfinite(one.low) else one.value) >= 0 for one in known)
+    figure.update_yaxes(title_text=titles[1], rangemode="nonnegative" if is_above_zero else "normal")
     return plot(name, title, figure, alt)
