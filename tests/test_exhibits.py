@@ -193,7 +193,7 @@ def test_exhibits_are_found_in_the_order_of_the_paper(executed: str, made: Made)
 
 
 def test_the_same_files_give_the_same_exhibit(made: Made, tmp_path: Path) -> None:
-    done = railyard("run", "fig8", "--size", "small", "--out", str(tmp_path / "fig8"))
+    done = good(railyard("run", "fig8", "--size", "small", "--out", str(tmp_path / "fig8")))
     again, before = load_exhibit(tmp_path / "fig8"), made["fig8"]
     assert again.tables == before.tables and again.claims == before.claims and again.plots == before.plots
     assert "fastest-ack-wins-more" in done.stdout

@@ -12,8 +12,9 @@ import pytest
 from conftest import FakeRun
 from railyard.base.paths import ROOT
 from railyard.figures.figure import Point, point_of
-from railyard.figures.rows import FIGURES, REBUFFER_RATE, REDUNDANCY, REINJECTION_COST
+from railyard.figures.rows import EFFICIENCY, FIGURES, REBUFFER_RATE, REDUNDANCY, REINJECTION_COST
 from railyard.results.records import load_run
+from railyard.stats.bootstrap import Layout
 
 # What only a figure may divide by, or subtract from, another quantity; and what only a figure may take a quantile of.
 PARTS = {"reinjected_bytes", "given_up_bytes", "rebuffer_time_s", "rebuffer_counted_s"}
@@ -137,6 +138,16 @@ def test_a_quantile_is_a_bound_if_a_bound_could_move_it() -> None:
     assert point_of([(1.0, True), high], 0.5) == Point(1.0)
     assert point_of([low, (2.0, True)], 1, upper=True) == Point(2.0)
     assert point_of([(1.0, True), high], 0.5, upper=True) == Point(1.0, at_most=True)
+
+
+def test_the_interval_of_a_share_that_is_bounded_above_is_that_of_what_lacks_to_one(tmp_path: Path) -> None:
+    """Of a hundred independent values, the 40th and the 61st enclose the median (tests/test_intervals.py)."""
+    run = load_run(FakeRun().write(tmp_path))
+    runs = [replace(run, chunks=[replace(run.chunks[0], rct_s=1.0, oracle_s=k / 100)]) for k in range(1, 101)]
+    level = EFFICIENCY.level(runs, Layout.of_independent(100))
+    assert level is not None and (level.low, level.high) == pytest.approx((0.40, 0.61)) and 0.5 <= level.value <= 0.51
+    unknown = [replace(run, chunks=[replace(run.chunks[0], oracle_s=None)]), *runs]
+    assert EFFICIENCY.text(unknown) == "–" and EFFICIENCY.text(runs) == "50.0 %"
 
 
 def test_a_play_has_stalled_after_more_than_a_tenth_of_a_second(tmp_path: Path) -> None:

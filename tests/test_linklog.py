@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from conftest import good
 from in_process import railyard
 from railyard.base.errors import UserError
 from railyard.gate.testing import Railyard
@@ -240,7 +241,7 @@ def test_link_stats_plots_every_format_and_equal_logs_give_equal_svg(tmp_path: P
         "by-hand.down: capacity 0.60, ingress 0.27, egress 0.21 Mbps; 1 packet dropped"
         in (tmp_path / "a.html").read_text()
     )
-    railyard("link-stats", str(file), str(file), "--bin-ms", "20", "--plot", str(tmp_path / "b.svg"))
+    good(railyard("link-stats", str(file), str(file), "--bin-ms", "20", "--plot", str(tmp_path / "b.svg")))
     assert (tmp_path / "b.svg").read_text() == svg
     refused = railyard("link-stats", str(file), "--plot", str(tmp_path / "a.txt"))
     assert (refused.returncode, "ends in .svg, .png, .pdf, .html" in refused.stderr) == (2, True)

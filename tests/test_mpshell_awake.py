@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from conftest import good
 from mpshell_program import MPSHELL, TIMEOUT_S, eventually, path_option, pytestmark, run, trace, under_way
 
 __all__ = ["pytestmark", "trace"]
@@ -84,13 +85,13 @@ def test_off_starts_nothing(trace: Path, tmp_path: Path) -> None:
     with awake(trace, "--keep-awake", "off") as shell:
         assert spinners_of(shell.pid) == set()
     summary = tmp_path / "summary.json"
-    run(*path_option("wifi", trace), "--keep-awake", "off", "--summary", summary, "--", "true")
+    good(run(*path_option("wifi", trace), "--keep-awake", "off", "--summary", summary, "--", "true"))
     assert (kept(summary)["done"], kept(summary)["spinner_cpu_s"]) == (False, 0)
 
 
 def test_auto_does_what_the_probe_says(trace: Path, tmp_path: Path) -> None:
     summary = tmp_path / "summary.json"
-    run(*path_option("wifi", trace), "--summary", summary, "--", "true")
+    good(run(*path_option("wifi", trace), "--summary", summary, "--", "true"))
     told = kept(summary)
     assert told["asked"] == "auto"
     if told["probe"] is None:  # another mpshell of this machine kept them awake all the time
@@ -99,7 +100,7 @@ def test_auto_does_what_the_probe_says(trace: Path, tmp_path: Path) -> None:
     without, with_ = told["probe"]["without_us"]["p95"], told["probe"]["with_us"]["p95"]
     assert told["done"] is (with_ < 0.7 * without and without - with_ >= 30)
     again = tmp_path / "again.json"
-    run(*path_option("wifi", trace), "--summary", again, "--", "true")
+    good(run(*path_option("wifi", trace), "--summary", again, "--", "true"))
     assert kept(again)["probe"] is None or kept(again)["probe"]["age_s"] > 0, "a fresh probe is used again"
 
 
@@ -130,7 +131,7 @@ def test_shells_inside_of_shells_and_other_namespaces_share_them_too(trace: Path
 def test_the_summary_tells_what_others_took_of_the_processors(trace: Path, tmp_path: Path) -> None:
     summary = tmp_path / "summary.json"
     burn = "i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done"
-    run(*path_option("wifi", trace), "--keep-awake", "off", "--summary", summary, "--", "sh", "-c", burn)
+    good(run(*path_option("wifi", trace), "--keep-awake", "off", "--summary", summary, "--", "sh", "-c", burn))
     told = json.loads(summary.read_text())
     machine = told["machine"]
     assert machine["cores"] == os.cpu_count()

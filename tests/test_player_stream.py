@@ -84,7 +84,8 @@ def test_plays_a_video_through_a_relay(tmp_path: Path) -> None:
     assert sum(line["event"] == "request" for line in server_log) == 10
     with running_server(tmp_path) as server:
         again = tmp_path / "again"
-        play(tmp_path, server.address, "--save", str(again))
+        done, _ = play(tmp_path, server.address, "--save", str(again))
+    assert done.returncode == 0, done.stderr
     assert hashlib.sha256(saved.read_bytes()).digest() == hashlib.sha256(again.read_bytes()).digest()
 
 

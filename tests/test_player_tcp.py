@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from conftest import good
 from quic_programs import synthetic
 
 # RAILYARD_BIN=build/asan/bin runs all of this under the sanitizers.
@@ -189,7 +190,8 @@ def test_the_log_tells_the_whole_story(tmp_path: Path, server: Server) -> None:
 
 
 def test_the_server_records_requests_and_totals(tmp_path: Path, server: Server) -> None:
-    play(tmp_path, server.address)
+    done, _ = play(tmp_path, server.address)
+    good(done)
     log = server.stop()
     requests = [record for record in log if record["event"] == "request"]
     assert [(r["stream"], r["first"], r["last"], r["status"]) for r in requests] == [

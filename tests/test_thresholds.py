@@ -32,7 +32,7 @@ link_logs: false
 
 def railyard(*arguments: object) -> None:
     """The command line, in this process."""
-    app(list(map(str, arguments)), standalone_mode=False)
+    assert not app(list(map(str, arguments)), standalone_mode=False), "the exit code"
 
 
 def samples_by_hand(runs: Path) -> list[float]:
