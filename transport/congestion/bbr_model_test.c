@@ -1,5 +1,4 @@
-/* BBR by hand: one delivery-rate sample after the other, and what the draft says of each. bbr_test.c runs it on a link.
- */
+/* BBR, one delivery-rate sample at a time, compared with the draft. bbr_test.c runs it on a link. */
 #include "tests/unit.h"
 #include "congestion/congestion.h"
 
@@ -25,7 +24,8 @@ static void begin(flow *f, uint64_t now) {
     xl_cc_bbr.init(f->state, MSS, now);
 }
 
-/* An ACK so much later; of the newest packet, which left when the ACK before it came: a round trip begins. */
+/* Takes an ACK after `later` microseconds. Its newest packet left when the previous ACK came, so that a round trip
+ * begins. */
 static void take(flow *f, uint64_t later, xl_rate_sample s) {
     f->now += later;
     s.now = f->now;
@@ -34,7 +34,7 @@ static void take(flow *f, uint64_t later, xl_rate_sample s) {
     xl_cc_bbr.on_rate_sample(f->state, &s);
 }
 
-/* The same of a packet that left earlier: within the round trip. */
+/* Takes an ACK of a packet that left earlier, so that no round trip begins. */
 static void take_within(flow *f, uint64_t later, xl_rate_sample s) {
     f->now += later;
     s.now = f->now;
@@ -65,7 +65,7 @@ static void to_drain(flow *f) {
     assert_true(is_in(f, "Drain"));
 }
 
-/* ProbeBW begins `phases` before that with the gain of 1.25, 0 to 6. */
+/* Enters ProbeBW, `phases` (0 to 6) phases before the one with the gain of 1.25. */
 static void to_probe_bw(flow *f, uint64_t phases) {
     begin(f, 7000 * SECONDS + phases * 1000 - 5 * RTT);
     to_drain(f);
@@ -108,8 +108,8 @@ TEST(the_pipe_is_full_after_three_rounds_that_grew_by_less_than_a_quarter) {
     xl_rate_sample limited = at_rate(flat, MUCH);
     limited.is_app_limited = true;
     for (int i = 0; i < 5; i++) {
-        take(&f, RTT, limited);                  /* says nothing */
-        take_within(&f, 1, at_rate(flat, MUCH)); /* nor does a second sample of a round trip */
+        take(&f, RTT, limited);                  /* application-limited: not counted */
+        take_within(&f, 1, at_rate(flat, MUCH)); /* a second sample of a round trip is not counted either */
     }
     take(&f, RTT, at_rate(flat, MUCH));
     assert_true(is_in(&f, "Startup"));
@@ -166,7 +166,7 @@ TEST(the_phase_after_a_probe_ends_as_soon_as_its_queue_is_gone) {
     assert_int_equal(RATE * 3 / 4, pace(&f));
     xl_rate_sample s = {.bytes_per_s = RATE, .rtt_us = RTT, .in_flight = in_flight, .newly_acked = BDP - 2 * MSS};
     s.newly_lost = MSS + 1;
-    take(&f, 1, s); /* what was acknowledged and lost now had been in flight before */
+    take(&f, 1, s); /* what is acknowledged and lost now was in flight before */
     assert_int_equal(RATE * 3 / 4, pace(&f));
     s.newly_lost = MSS;
     take(&f, 1, s);
@@ -189,13 +189,13 @@ TEST(the_rate_is_the_largest_of_ten_round_trips) {
     take(&f, RTT, at_rate(RATE / 2, BDP));
     assert_int_equal(BDP + 3 * MSS, window(&f));
     take(&f, RTT, at_rate(RATE * 3 / 4, BDP));
-    take_within(&f, 1, at_rate(RATE / 2, BDP)); /* the largest of the round trip stands */
+    take_within(&f, 1, at_rate(RATE / 2, BDP)); /* the largest rate of the round trip counts */
     assert_int_equal(2 * (BDP * 3 / 4) + 3 * MSS, window(&f));
 }
 
 static const xl_rate_sample longer = {.bytes_per_s = RATE, .newly_acked = MSS, .in_flight = BDP, .rtt_us = RTT + 1};
 
-/* Ten seconds without an RTT as small as RTprop. */
+/* Enters ProbeRTT by ten seconds without an RTT as small as RTprop. */
 static void to_probe_rtt(flow *f) {
     to_probe_bw(f, 3);
     take(f, 10 * SECONDS, longer);
@@ -210,14 +210,14 @@ TEST(probe_rtt_lasts_200_ms_and_a_round_trip_with_four_packets_in_flight) {
     flow f;
     to_probe_rtt(&f);
     s.in_flight = 4 * MSS + 1;
-    take(&f, 300000, s); /* the time does not run yet */
+    take(&f, 300000, s); /* the 200 ms have not begun yet */
     s.in_flight = 4 * MSS;
     take(&f, RTT, s);
     take(&f, 199999, s);
     assert_true(is_in(&f, "ProbeRTT"));
     take_within(&f, 1, s);
     assert_true(is_in(&f, "ProbeBW"));
-    assert_int_equal(2 * BDP + 2 + 3 * MSS, window(&f)); /* as before, by the RTprop of now */
+    assert_int_equal(2 * BDP + 2 + 3 * MSS, window(&f)); /* as before, by the present RTprop */
 
     to_probe_rtt(&f);
     take(&f, RTT, s);
@@ -248,7 +248,7 @@ TEST(a_path_that_was_idle_needs_no_probe_of_its_round_trip) {
     take(&f, 11 * SECONDS, longer);
     assert_true(is_in(&f, "ProbeBW"));
     to_probe_bw(&f, 3);
-    xl_cc_bbr.on_sent(f.state, MSS, 2 * MSS, f.now + 11 * SECONDS); /* it was not */
+    xl_cc_bbr.on_sent(f.state, MSS, 2 * MSS, f.now + 11 * SECONDS); /* not idle: another packet was in flight */
     take(&f, 11 * SECONDS, longer);
     assert_true(is_in(&f, "ProbeRTT"));
 }
@@ -259,7 +259,7 @@ TEST(after_a_loss_as_much_is_sent_as_is_delivered_for_a_round_trip) {
     xl_rate_sample s = {.bytes_per_s = RATE, .rtt_us = RTT, .in_flight = 30 * MSS, .newly_acked = 500};
     s.newly_lost = MSS;
     take(&f, 1000, s);
-    assert_int_equal(31 * MSS, window(&f)); /* a packet at least */
+    assert_int_equal(31 * MSS, window(&f)); /* at least one packet more */
     s.newly_lost = 0;
     s.newly_acked = 2 * MSS;
     take_within(&f, 1000, s);
@@ -267,7 +267,7 @@ TEST(after_a_loss_as_much_is_sent_as_is_delivered_for_a_round_trip) {
     s.in_flight = 29 * MSS;
     take_within(&f, 1000, s);
     assert_int_equal(32 * MSS, window(&f));
-    s.in_flight = 17 * MSS; /* room for what is lost now is not given back */
+    s.in_flight = 17 * MSS; /* the bytes lost now are not given back as room */
     s.newly_lost = 10 * MSS;
     take_within(&f, 1000, s);
     assert_int_equal(22 * MSS, window(&f));

@@ -1,4 +1,4 @@
-/* BBR alone, on a link of a given rate, round trip and endless queue: one packet after the other, in virtual time. */
+/* BBR alone on a link of a given rate and round trip with an endless queue, in virtual time. */
 #include "tests/unit.h"
 #include "congestion/congestion.h"
 
@@ -17,13 +17,13 @@ typedef struct {
     alignas(16) uint8_t state[XL_CC_STATE_BYTES];
     xl_rate_sampler rate;
     uint64_t now, rtt, link_rate, link_free_at, next_send_at, in_flight, min_rtt;
-    uint64_t app_rate; /* bytes a second that the application has; 0 = no end of it */
+    uint64_t app_rate; /* bytes/s of the application; 0 = unlimited */
     double app_credit;
     bool loses_next;
     xl_sent_packet packet[PACKETS];
     uint64_t arrival[PACKETS];
     size_t head, tail;
-    uint64_t queue_max; /* bytes, since it was last set to 0 */
+    uint64_t queue_max; /* largest queue in bytes since it was last set to 0 */
     uint64_t in_flight_min;
 } flow;
 
@@ -78,7 +78,7 @@ static void acknowledge(void) {
     f.in_flight_min = f.in_flight < f.in_flight_min ? f.in_flight : f.in_flight_min;
 }
 
-/* Runs until then, in steps of at most 100 us, or until BBR is in that phase (NULL: any). */
+/* Runs for `duration`, in steps of at most 100 us, or until BBR is in `phase` (NULL: any). */
 static void run(uint64_t duration, const char *phase) {
     uint64_t end = f.now + duration;
     while (f.now < end && !(phase && is_in(phase))) {
@@ -133,7 +133,7 @@ TEST(a_rate_that_falls_is_believed_after_ten_round_trips_and_one_that_rises_is_f
     begin(RATE, RTT);
     run(2000000, NULL);
     f.link_rate = RATE / 2;
-    run(3000000, NULL); /* with the queue that it makes, a round trip takes up to 160 ms */
+    run(3000000, NULL); /* its own queue makes the round trip up to 160 ms */
     f.queue_max = 0;
     run(1000000, NULL);
     assert_true(f.queue_max < BDP);
@@ -147,7 +147,7 @@ TEST(a_rate_that_falls_is_believed_after_ten_round_trips_and_one_that_rises_is_f
 TEST(the_round_trip_is_measured_anew_after_ten_seconds) {
     begin(RATE, RTT);
     run(5000000, NULL);
-    f.rtt = 60000; /* the way became longer: RTprop is too small now */
+    f.rtt = 60000; /* the path became longer: RTprop is too small now */
     uint64_t since = f.now;
     run(20000000, "ProbeRTT");
     assert_true(is_in("ProbeRTT"));
@@ -158,7 +158,7 @@ TEST(the_round_trip_is_measured_anew_after_ten_seconds) {
     assert_true(f.in_flight_min <= 4 * MSS);
     assert_in_range(f.now - entered, 200000, 500000);
     run(2000000, NULL);
-    uint64_t before = f.rate.delivered; /* and the rate was not forgotten over it */
+    uint64_t before = f.rate.delivered; /* the rate was not forgotten meanwhile */
     run(1000000, NULL);
     assert_in_range(f.rate.delivered - before, RATE * 95 / 100, RATE * 101 / 100);
     assert_true(xl_cc_bbr.window(f.state) > 2 * RATE / 1000 * 55);

@@ -9,7 +9,7 @@ extern const xl_cc_ops xl_cc_newreno, xl_cc_cubic, xl_cc_lia, xl_cc_olia, xl_cc_
 TEST(controllers_are_found_by_name_and_complete) {
     size_t count = 0;
     for (; xl_cc_name(count); count++) {
-        const xl_cc_ops *cc = xl_cc_find(xl_cc_name(count)); /* no name twice: it finds the first of a name */
+        const xl_cc_ops *cc = xl_cc_find(xl_cc_name(count)); /* no name occurs twice: find() returns the first */
         assert_ptr_equal(cc, xl_ccs[count]);
         assert_non_null(cc->init);
         assert_non_null(cc->set_mtu);
@@ -35,7 +35,7 @@ TEST(initial_and_minimum_window_are_those_of_rfc_9002) {
     assert_int_equal(xl_cc_minimum_window(1200), 2400);
 }
 
-/* RFC 9002 section 7.2. A controller that learns the size of packets when it has begun is as one that knew it. */
+/* RFC 9002 section 7.2: a packet size set before the first packet is sent has the effect of one given at the start. */
 TEST(the_size_of_packets_may_be_learnt_later) {
     for (size_t i = 0; xl_cc_name(i); i++) {
         const xl_cc_ops *cc = xl_cc_find(xl_cc_name(i));
@@ -46,7 +46,7 @@ TEST(the_size_of_packets_may_be_learnt_later) {
         assert_memory_equal(early, late, sizeof early);
         assert_int_equal(cc->window(late), 14520);
 
-        /* What slow start added stays; another size than 1452 does not matter any more. */
+        /* Slow start's growth stays when the packet size changes. */
         cc->init(late, 1200, 0);
         cc->on_sent(late, 1200, 1200, 0);
         cc->on_ack(
@@ -56,7 +56,7 @@ TEST(the_size_of_packets_may_be_learnt_later) {
         cc->set_mtu(late, 1452);
         assert_int_equal(cc->window(late), 14520 + added);
 
-        /* The minimum window is one of the new packets; it is that also where the size changes in a collapse. */
+        /* The minimum window is in packets of the new size, also when the size changes during a collapse. */
         cc->on_persistent_congestion(late, 60000);
         uint64_t packets = cc->window(late) / 1452;
         assert_int_equal(cc->window(late), packets * 1452);
@@ -65,7 +65,7 @@ TEST(the_size_of_packets_may_be_learnt_later) {
     }
 }
 
-/* What every controller owes, whatever its law of growth. */
+/* The rules that hold for every controller. */
 static void common_rules(const xl_cc_ops *cc) {
     alignas(16) uint8_t s[XL_CC_STATE_BYTES];
     cc->init(s, 1200, 0);
@@ -80,7 +80,7 @@ static void common_rules(const xl_cc_ops *cc) {
     assert_int_equal(cc->window(s), 13200);
     ack.app_limited = false;
 
-    /* One reduction for all losses of one event, however many and in whichever order. */
+    /* All losses of one event reduce the window once, in any order. */
     cc->on_loss(s, 10000, 1200, 60000);
     uint64_t reduced = cc->window(s);
     assert_true(reduced < 13200 && reduced >= 6600);
@@ -113,7 +113,7 @@ static void after_an_outage(const xl_cc_ops *cc) {
     cc->on_persistent_congestion(s, 5000000);
     assert_int_equal(cc->window(s), 2400);
     assert_int_equal(cc->ssthresh(s), threshold);
-    /* Losses of packets that left before the collapse do not ruin the way back. */
+    /* Losses of packets sent before the collapse do not lower the threshold. */
     cc->on_loss(s, 4900000, 1200, 5010000);
     assert_int_equal(cc->ssthresh(s), threshold);
     /* Slow start, at once, up to the threshold. */
@@ -122,7 +122,7 @@ static void after_an_outage(const xl_cc_ops *cc) {
     assert_int_equal(cc->window(s), 3600);
     cc->on_loss(s, 5000001, 1200, 5100000);
     assert_true(cc->window(s) < 3600);
-    /* Without a threshold it is what one congestion event would have made of the window. */
+    /* Without a threshold, the collapse sets it to the window after one congestion event. */
     cc->init(s, 1200, 0);
     cc->on_persistent_congestion(s, 5000000);
     assert_int_equal(cc->window(s), 2400);
@@ -147,7 +147,7 @@ TEST(newreno_grows_one_packet_a_window) {
     assert_int_equal(cc->window(s), 10000);
     ack = (xl_cc_ack){.now = 12, .sent_time = 9, .bytes = 1000};
     for (int i = 0; i < 5; i++)
-        cc->on_ack(s, &ack); /* of the event: counts for nothing */
+        cc->on_ack(s, &ack); /* of the event: no growth */
     ack = (xl_cc_ack){.now = 20, .sent_time = 15, .bytes = 1000};
     for (int i = 0; i < 9; i++)
         cc->on_ack(s, &ack);
@@ -163,7 +163,7 @@ TEST(newreno_grows_one_packet_a_window) {
     ack.sent_time = 35;
     for (int i = 0; i < 8; i++)
         cc->on_ack(s, &ack);
-    assert_int_equal(cc->window(s), 10000); /* the threshold: of the packets before the collapse none counts here */
+    assert_int_equal(cc->window(s), 10000); /* the threshold; packets sent before the collapse do not count */
     for (int i = 0; i < 9; i++)
         cc->on_ack(s, &ack);
     assert_int_equal(cc->window(s), 10000);

@@ -43,12 +43,12 @@ static void make(const xl_cc_ops *cc, xl_cc_group *group, controller *c, const p
     }
 }
 
-/* By how many packets the window of path i grows for a window's worth of acknowledgements, all else standing still. */
+/* Returns by how many packets the window of path i grows when one window is acknowledged, with all else constant. */
 static double growth(const xl_cc_ops *cc, controller *c, size_t i, const path *p) {
     double before = inside(&c[i])->reno.cwnd;
     acknowledge(cc, &c[i], p[i].rtt_ms, MSS);
     const xl_cc_member *shown = &inside(&c[i])->group->member[i];
-    assert_true(shown->window == inside(&c[i])->reno.cwnd); /* to its siblings */
+    assert_true(shown->window == inside(&c[i])->reno.cwnd); /* what its siblings see */
     assert_true(fabs(shown->rtt_s - (double)p[i].rtt_ms / 1e3) < 1e-9);
     return (inside(&c[i])->reno.cwnd - before) / MSS * p[i].packets;
 }
@@ -62,7 +62,7 @@ TEST(lia_follows_rfc_6356) {
     static const struct {
         path p[3];
         size_t n;
-        double packets[3]; /* growth a round trip */
+        double packets[3]; /* growth per round trip */
     } cases[] = {
         {{{20, 50, 0}}, 1, {1}},                           /* alone: Reno */
         {{{20, 50, 0}, {20, 50, 0}}, 2, {0.25, 0.25}},     /* alpha = 40 x 20 / 40^2 = 1/2: half a packet for both */
@@ -91,7 +91,7 @@ TEST(olia_moves_windows_to_good_paths_that_have_small_ones) {
         {{{30, 50, 9e5}, {10, 50, 1e5}}, 2, {0.5625, 0.0625}},          /* the best has the largest already */
         {{{30, 50, 1e5}, {10, 50, 9e5}}, 2, {0.0625, 0.5625}},          /* -1/2 and +1/2 a round trip */
         {{{10, 50, 4e5}, {10, 100, 9e5}}, 2, {0.4444, 0.1111}},         /* 4/50^2 > 9/100^2; both windows are largest */
-        {{{10, 50, 4e5}, {20, 100, 9e5}}, 2, {0.25 + 0.5, 0.25 - 0.5}}, /* the best one has the smaller */
+        {{{10, 50, 4e5}, {20, 100, 9e5}}, 2, {0.25 + 0.5, 0.25 - 0.5}}, /* the best one has the smaller window */
         /* Two collected paths share, one of them not best: n = 3, +1/6 each, -1/3 for the largest. */
         {{{10, 50, 9e5}, {10, 50, 9e5}, {20, 50, 1e5}}, 3, {1 / 16. + 1 / 6., 1 / 16. + 1 / 6., 1 / 4. - 1 / 3.}},
         {{{10, 50, 9e5}, {10, 50, 1e5}, {20, 50, 1e5}}, 3, {1 / 16. + 1 / 3., 1 / 16., 1 / 4. - 1 / 3.}},
@@ -105,7 +105,8 @@ TEST(olia_moves_windows_to_good_paths_that_have_small_ones) {
         }
 }
 
-/* 1/4 - 1/2 packets a round trip, from a congestion event on: below ssthresh, and not back to it by slow start. */
+/* -1/4 packet a round trip after a congestion event: the window falls below ssthresh and does not return by slow
+ * start. */
 TEST(olia_takes_from_a_window_below_ssthresh) {
     xl_cc_group group;
     controller c[2];
@@ -127,7 +128,7 @@ TEST(olia_knows_a_path_by_the_bytes_between_its_losses) {
     assert_true(group.member[0].between_losses < 1);
     acknowledge(&xl_cc_olia, &c[0], 50, 7 * MSS);
     assert_true(group.member[0].between_losses == 7 * MSS);
-    xl_cc_olia.on_loss(c[0].state, 8500000, MSS, 9100000); /* the 7 are now those between two losses */
+    xl_cc_olia.on_loss(c[0].state, 8500000, MSS, 9100000); /* 7 MSS are now between two losses */
     assert_true(group.member[0].between_losses == 7 * MSS);
     xl_cc_olia.on_loss(c[0].state, 8600000, MSS, 9100000); /* the same event */
     xl_cc_ack ack = {.now = 9300000, .sent_time = 9200000, .bytes = 3 * MSS, .srtt_us = 50000};
@@ -188,7 +189,7 @@ TEST(paths_that_carry_nothing_do_not_count) {
         group.member[1].is_active = false;
         expect(1, growth(coupled[k], c, 0, p));
         make(coupled[k], &group, c, p, 2);
-        coupled[k]->init(c[1].state, MSS, 0); /* begins anew: no RTT yet */
+        coupled[k]->init(c[1].state, MSS, 0); /* reset: it has no RTT yet */
         coupled[k]->join(c[1].state, &group, 1);
         group.member[1].is_active = true;
         expect(1, growth(coupled[k], c, 0, p));

@@ -15,7 +15,7 @@ typedef struct {
     uint64_t now;
 } flow;
 
-/* Most tests are of the rules of RFC 9438, which both controllers follow once a loss counts. */
+/* Most tests are of the rules of RFC 9438, which both controllers follow from the first counted loss on. */
 static const xl_cc_ops *const cc = &xl_cc_cubic;
 
 /* Acknowledges one window, packet by packet, spread over one round trip. */
@@ -71,7 +71,7 @@ TEST(the_window_follows_the_cubic_function) {
     while (f.now < epoch + 15000000) {
         one_round(&f, RTT, false);
         double t = (double)(f.now - epoch) / 1e6;
-        /* Aiming one RTT ahead and getting there in one, the window is on the curve. */
+        /* The aim is one RTT ahead and is reached within one RTT: the window is on the curve. */
         assert_true(fabs(packets_of(&f) - formula(1000, 700, t)) < 3);
         if (at_plateau == 0 && t > 9.09)
             at_plateau = packets_of(&f);
@@ -89,7 +89,7 @@ TEST(a_small_window_grows_like_reno) {
         one_round(&f, rtt, false);
     double gained = packets_of(&f) - before;
     assert_true(gained > 10 * alpha * 0.85 && gained < 10 * alpha * 1.15);
-    /* Past the window before the loss it gains a whole packet a round. */
+    /* Above the window before the loss, it grows by a whole packet per round. */
     while (packets_of(&f) < 31)
         one_round(&f, rtt, false);
     before = packets_of(&f);
@@ -173,7 +173,7 @@ TEST(a_straggler_of_an_older_event_changes_nothing_after_an_undo) {
         for (int i = 0; i < 10; i++)
             one_round(&f[k], RTT, false);
         cc->on_loss(f[k].state, f[k].now, MTU, f[k].now);
-        cc->on_spurious_loss(f[k].state, f[k].now, f[k].now + 10); /* one packet was all of the event */
+        cc->on_spurious_loss(f[k].state, f[k].now, f[k].now + 10); /* the event had only one packet */
         for (int i = 0; i < 10; i++)
             one_round(&f[k], RTT, false);
         if (k == 1)
@@ -205,7 +205,7 @@ TEST(rtt_samples_of_other_packets_do_not_end_slow_start) {
         uint64_t before = cc->window(f.state), begin = f.now, packets = before / MTU;
         for (uint64_t i = 0; i < packets; i++) {
             f.now = begin + (i + 1) * RTT / packets;
-            /* latest_rtt_us is a stale high sample throughout */
+            /* latest_rtt_us stays at an old high sample */
             xl_cc_ack ack = {.now = f.now,
                              .bytes = MTU,
                              .sent_time = f.now - RTT,
@@ -216,7 +216,7 @@ TEST(rtt_samples_of_other_packets_do_not_end_slow_start) {
         }
         assert_int_equal(cc->window(f.state), before + packets * MTU);
     }
-    for (int round = 0; round < 3; round++) { /* nor are they taken for small ones, above which a true one rises */
+    for (int round = 0; round < 3; round++) { /* nor does a true sample count as an increase above them */
         uint64_t before = cc->window(f.state);
         one_round(&f, RTT, false);
         assert_int_equal(cc->window(f.state), before + before / MTU * MTU);
@@ -235,7 +235,7 @@ TEST(after_an_outage_the_curve_does_not_aim_at_the_old_window) {
     double before = packets_of(&f);
     for (int i = 0; i < 20; i++)
         one_round(&f, RTT, false);
-    /* Plateau here: 20 rounds of Reno, not 0.4 (9 s)^3 worth of catching up. */
+    /* The plateau is here: 20 rounds of Reno growth, not 0.4 (9 s)^3 packets of catching up. */
     assert_true(packets_of(&f) > before + 15 && packets_of(&f) < before + 25);
 }
 
@@ -243,7 +243,7 @@ TEST(leaving_slow_start_by_delay_starts_at_the_plateau) {
     flow f;
     cc->init(f.state, MTU, 0);
     uint64_t rtt = RTT;
-    /* A queue that builds: each round 20 ms slower. */
+    /* A queue builds up: each round takes 20 ms more. */
     for (int round = 0; round < 12 && cc->ssthresh(f.state) == UINT64_MAX; round++, rtt += 20000) {
         f.now += 1;
         one_round(&f, rtt, false);
@@ -260,7 +260,7 @@ TEST(leaving_slow_start_by_delay_starts_at_the_plateau) {
     assert_true(packets_of(&f) > before);
 }
 
-/* Congestion avoidance with `cubic-tolerant` at 1000 packets; acknowledged at an RTT of RTT at least, then at `rtt`. */
+/* Brings the window to 1000 packets; the minimum RTT is RTT, the sampled RTT `rtt`. */
 static void settle(flow *f, const xl_cc_ops *ops, uint64_t rtt) {
     ops->init(f->state, MTU, 0);
     f->now = 4 * RTT;
@@ -291,7 +291,7 @@ TEST(many_losses_count_without_a_queue_too) {
     flow f;
     const xl_cc_ops *tolerant = &xl_cc_cubic_tolerant;
     settle(&f, tolerant, RTT);
-    int losses = 0; /* without an acknowledgement in between */
+    int losses = 0; /* without an acknowledgement between them */
     while (losses < 100 && tolerant->window(f.state) == 1000 * MTU) {
         tolerant->on_loss(f.state, f.now, MTU, f.now);
         losses++;
@@ -305,7 +305,7 @@ TEST(a_loss_that_did_not_count_undoes_nothing_when_it_is_spurious) {
     const xl_cc_ops *tolerant = &xl_cc_cubic_tolerant;
     settle(&f, tolerant, RTT);
     tolerant->on_loss(f.state, f.now, MTU, f.now);
-    for (int i = 0; i < 2; i++) { /* a queue builds */
+    for (int i = 0; i < 2; i++) { /* a queue builds up */
         xl_cc_ack ack = {.now = ++f.now, .bytes = 0, .srtt_us = RTT, .latest_rtt_us = 2 * RTT, .min_rtt_us = RTT};
         ack.sent_time = f.now - 2 * RTT;
         tolerant->on_ack(f.state, &ack);

@@ -4,7 +4,7 @@
 
 typedef struct {
     xl_hystart h;
-    uint64_t now, sent; /* sent: a packet of the present round */
+    uint64_t now, sent; /* sent: when a packet of the present round left */
 } fixture;
 
 static void setup(fixture *f) {
@@ -12,7 +12,7 @@ static void setup(fixture *f) {
     f->now = f->sent = 1000000;
 }
 
-/* One round of `acks` samples of rtt + up to `jitter`; true when slow start ended. */
+/* Plays one round with `acks` samples of rtt plus up to `jitter`. Returns true when slow start has ended. */
 static bool play_round(fixture *f, int acks, uint64_t rtt, uint64_t jitter, uint64_t *rng) {
     bool over = false;
     uint64_t begin = f->now;
@@ -21,7 +21,7 @@ static bool play_round(fixture *f, int acks, uint64_t rtt, uint64_t jitter, uint
         uint64_t sample = rtt + (jitter ? test_below(rng, jitter) : 0);
         over |= xl_hystart_on_ack(&f->h, f->now, f->sent, sample);
     }
-    f->sent = begin + 2000; /* after the round began, which its first ack did */
+    f->sent = begin + 2000; /* after the round began with its first ACK */
     return over;
 }
 
@@ -101,7 +101,7 @@ TEST(a_packet_sent_as_the_round_begins_belongs_to_the_next) {
     setup(&f);
     xl_hystart_on_ack(&f.h, 1000, 0, 50000);
     for (uint64_t i = 1; i <= 8; i++)
-        xl_hystart_on_ack(&f.h, 1000 + i, 999, 500000); /* sent before: still the first round */
+        xl_hystart_on_ack(&f.h, 1000 + i, 999, 500000); /* sent before the round: it is still the first */
     assert_false(f.h.in_css);
     for (uint64_t i = 1; i <= 8; i++)
         xl_hystart_on_ack(&f.h, 2000 + i, i == 1 ? 1000 : 999, 500000);
