@@ -1,6 +1,6 @@
 #include "testing/pair.h"
 
-/* Counts in the server's log, which is complete when its connection is freed. */
+/* Counts `words` in the server's log, which is complete when the server's connection was freed. */
 static unsigned times_in_log(const pair *p, const char *words) {
     unsigned n = 0;
     for (const char *at = p->qlog.text; (at = strstr(at, words)); at += strlen(words))
@@ -42,7 +42,7 @@ PAIR_TEST(who_is_not_stopped_says_nothing) {
     assert_int_equal(0, times_in_log(p, "data_blocked\""));
 }
 
-/* The limits stand: nobody reads. */
+/* Nobody reads, so that the limits do not rise. */
 PAIR_TEST(a_lost_frame_is_sent_again_while_the_limit_stands) {
     start(p, 4, 10000, 10000);
     pair_request *q = &p->request[pair_ask(p, 50000)];
@@ -50,7 +50,7 @@ PAIR_TEST(a_lost_frame_is_sent_again_while_the_limit_stands) {
     pair_run(p, 30000); /* the request has arrived, and the answer is on its way */
     assert_int_equal(0, xl_flow_out_left(&p->sc->streams.flow_out));
     p->link[0].dark[1] = true;
-    while (p->queue) { /* of which nothing arrives */
+    while (p->queue) { /* all of it is lost */
         pair_datagram *next = p->queue->next;
         free(p->queue);
         p->queue = next;

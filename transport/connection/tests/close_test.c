@@ -1,4 +1,4 @@
-/* What the end of a connection tells: CONNECTION_CLOSE, and the event of a handshake that failed. */
+/* The end of a connection: CONNECTION_CLOSE, and the event of a failed handshake. */
 #include "testing/attack.h"
 
 /* RFC 9000 section 19.19. The server's log has the frame that it sent. */
@@ -22,7 +22,7 @@ TEST(connection_close_names_the_frame_that_caused_it) {
         xl_write_bytes(&a.w, cases[i].frame, cases[i].len);
         deliver(&a);
         pair_run(&a.p, 1000000);
-        xl_endpoint_free(a.p.server); /* which writes the rest of the log */
+        xl_endpoint_free(a.p.server); /* writes the rest of the log */
         a.p.server = NULL;
         assert_non_null(strstr(a.p.qlog.text, cases[i].logged));
         pair_free(&a.p);

@@ -1,9 +1,9 @@
-/* Rules of RFC 9000 and RFC 9001 for whole connections that no other test is about: docs/reference/conformance.md. */
+/* Rules of RFC 9000 and RFC 9001 for whole connections that no other test covers: docs/reference/conformance.md. */
 #include "testing/attack.h"
 
 #include "connection/key_update.h"
 
-/* Without multipath: the peer's packets come from whichever address the test says. */
+/* Begins without multipath, so that a test may send the peer's packets from any address. */
 static void begin_plain(attack *a, size_t links) {
     memset(a, 0, sizeof *a);
     pair_init(&a->p, 1, links, 5000);
@@ -55,7 +55,7 @@ ATTACK_TEST(an_older_packet_from_another_address_does_not_move_the_connection) {
     assert_true(xl_addr_equal(server_sends_to(a), &a->p.link[0].client));
 }
 
-/* Section 9.3.3: somebody off the path forwards the client's packet faster than it comes by itself. */
+/* Section 9.3.3: an attacker off the path forwards the client's packet faster than the path does. */
 ATTACK_TEST(a_client_whose_packets_are_forwarded_gets_its_path_back) {
     begin_plain(a, 2);
     uint8_t packet[PAIR_MTU];
@@ -67,7 +67,7 @@ ATTACK_TEST(a_client_whose_packets_are_forwarded_gets_its_path_back) {
     assert_true(xl_addr_equal(server_sends_to(a), &a->p.link[1].client));
     uint64_t before = a->p.link[0].bytes[1];
     pair_flush(&a->p);
-    assert_int_equal(a->p.link[0].bytes[1] - before, 1200); /* the address that it seems to have left is asked, too */
+    assert_int_equal(a->p.link[0].bytes[1] - before, 1200); /* the previous address is challenged, too */
     pair_run(&a->p, 2 * a->p.link[0].delay_us[0] + 1000);
     assert_true(xl_addr_equal(server_sends_to(a), &a->p.link[0].client));
     pair_run(&a->p, 5000000);
@@ -75,7 +75,7 @@ ATTACK_TEST(a_client_whose_packets_are_forwarded_gets_its_path_back) {
     assert_true(a->p.sc->path[0]->validation.is_done);
 }
 
-/* The same where the client has moved indeed, with another connection ID. */
+/* As above, but the client has moved indeed, with another connection ID. */
 ATTACK_TEST(the_address_that_a_client_left_is_asked_a_few_times) {
     begin_plain(a, 2);
     xl_cid cid = spare_cid(a);
@@ -90,7 +90,7 @@ ATTACK_TEST(the_address_that_a_client_left_is_asked_a_few_times) {
     assert_in_range(a->p.link[0].packets[1] - before, 2, 3);
 }
 
-/* Section 9: of a server that is not where the client knows it, whatever keys it has. */
+/* Section 9: a packet from a server address that the client does not know, even if sealed with valid keys. */
 TEST(a_client_takes_nothing_from_an_unknown_address) {
     for (int dialect = XL_DIALECT_XLINK; dialect <= XL_DIALECT_IETF; dialect++) {
         attack a;
@@ -108,7 +108,7 @@ TEST(a_client_takes_nothing_from_an_unknown_address) {
     }
 }
 
-/* Section 8.2.2: where the challenge came, whatever other path is better, and once. */
+/* Section 8.2.2: on the path of the challenge, even if another one is better, and once. */
 TEST(a_path_response_goes_where_the_challenge_came) {
     for (int dialect = XL_DIALECT_XLINK; dialect <= XL_DIALECT_IETF; dialect++) {
         attack a;
@@ -127,8 +127,8 @@ TEST(a_path_response_goes_where_the_challenge_came) {
     }
 }
 
-/* … also where it is in a packet that does not move its path: one that only probes, with the path's own connection ID,
- * or (with path IDs) one that is late. The answer is no more than three times as large. */
+/* … even if the packet with the challenge does not move its path: it only probes, with the path's own connection ID, or
+ * (with path IDs) it is late. The answer is at most three times as large. */
 TEST(a_challenge_from_another_address_is_answered_there) {
     for (int i = 0; i < 6; i++) {
         const bool is_large = i % 2;
@@ -169,7 +169,7 @@ TEST(crypto_data_beyond_the_buffer_is_an_error) {
     }
 }
 
-/* Section 4.5: the data of a stream that was reset is of no use, and its final size stays. */
+/* Section 4.5: data of a stream that was reset is discarded, and its final size stays. */
 TEST(the_final_size_of_a_stream_that_was_reset_stays) {
     static const struct {
         size_t len;
@@ -188,7 +188,7 @@ TEST(the_final_size_of_a_stream_that_was_reset_stays) {
     }
 }
 
-/* Section 12.2: behind a Handshake packet, for which there are no keys any more, comes one of 1-RTT. */
+/* Section 12.2: a 1-RTT packet follows a Handshake packet, for which there are no keys any more. */
 TEST(a_packet_to_another_connection_id_than_the_first_of_its_datagram_is_ignored) {
     for (int is_other = 0; is_other < 2; is_other++) {
         attack a;
@@ -214,7 +214,7 @@ TEST(a_packet_to_another_connection_id_than_the_first_of_its_datagram_is_ignored
     }
 }
 
-/* Section 17.4: taken because the path moved, and because the peer asked for it. */
+/* Section 17.4: another connection ID because the path moved, and (below) because the peer retired the old one. */
 PAIR_TEST(the_spin_bit_is_zero_again_with_another_connection_id) {
     pair_init(p, 1, 2, 5000);
     pair_multipath(p, "minrtt", "none");
@@ -273,7 +273,7 @@ ATTACK_TEST(a_draining_endpoint_sends_nothing) {
     assert_int_equal(server_packets(a), before);
 }
 
-/* cid: NULL is one that no connection has. */
+/* cid: NULL for one that no connection has. */
 static void send_reset(attack *a, uint8_t first, const xl_cid *cid, const uint8_t reset_token[16], const pair_link *l) {
     uint8_t datagram[60] = {first, 1, 2, 3};
     memcpy(datagram + sizeof datagram - 16, reset_token, 16);
@@ -295,8 +295,8 @@ static const xl_cid_entry *cid_of_path(xl_connection *c, size_t path) {
     return xl_cids_by_sequence(id ? id->remote : &c->remote_cids, p->cids.remote_sequence);
 }
 
-/* Section 10.3.1: one that belongs to no connection has the token of the second path's connection ID. Section 10.3: it
- * may look like a packet of another version, or like no packet. */
+/* Section 10.3.1: a datagram that belongs to no connection ends with the token of the second path's connection ID.
+ * Section 10.3: it may look like a packet of another version, or like none. */
 TEST(the_token_of_any_path_resets_at_either_side_whatever_it_looks_like) {
     static const uint8_t first[] = {0x40, 0x00, 0xc0, 0x80};
     for (size_t i = 0; i < 2 * 2 * sizeof first; i++) {
@@ -319,10 +319,10 @@ TEST(the_token_of_any_path_resets_at_either_side_whatever_it_looks_like) {
     }
 }
 
-/* Connection IDs come and go with the addresses of a peer: a server keeps the tokens of those in use. */
+/* The addresses and connection IDs of a peer change: a server keeps only the tokens of those in use. */
 ATTACK_TEST(a_server_keeps_the_reset_tokens_of_connection_ids_in_use_alone) {
     begin(a, true, XL_DIALECT_IETF, 2);
-    a->p.link[0].dark[1] = a->p.link[1].dark[1] = true; /* the genuine client knows none of them */
+    a->p.link[0].dark[1] = a->p.link[1].dark[1] = true; /* the genuine client has issued none of these connection IDs */
     for (uint8_t i = 10; i < 30; i++) {
         const xl_cid cid = cid_of(i);
         const uint8_t reset_token[16] = {i};
@@ -347,7 +347,8 @@ ATTACK_TEST(only_the_token_of_a_connection_id_in_use_resets) {
     assert_false(xl_conn_is_live(a->p.cc));
 }
 
-/* Section 10.3.1, and 10.2.1: the end is that of the closing period, and so is what the application is told. */
+/* Sections 10.3.1 and 10.2.1: the state ends with the closing period, and the application gets the reason of its own
+ * close. */
 ATTACK_TEST(a_stateless_reset_silences_a_closing_endpoint) {
     begin_plain(a, 1);
     xl_connection_close(a->p.cc, 7, "enough", a->p.now);

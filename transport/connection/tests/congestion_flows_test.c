@@ -1,5 +1,4 @@
-/* Congestion control between connections that share a bottleneck, and over whole connections: all ends are real, on one
- * virtual clock. */
+/* Congestion control between connections that share a bottleneck, and within one connection, on one virtual clock. */
 #include "testing/pair.h"
 
 static uint64_t next_event(pair *p) {
@@ -8,7 +7,7 @@ static uint64_t next_event(pair *p) {
     return p->queue && p->queue->at < at ? p->queue->at : at;
 }
 
-/* Two pairs in step, so that what they send meets in the queues that they share. */
+/* Runs two pairs in step, so that their packets meet in the queues that they share. */
 static void run_together(pair *a, pair *b, uint64_t end) {
     for (;;) {
         uint64_t at_a = next_event(a), at_b = next_event(b);
@@ -31,7 +30,7 @@ static void configure(pair *p, uint64_t seed, size_t links, const char *cc) {
         pair_multipath(p, "minrtt", "none");
     p->client_config.null_crypto = p->server_config.null_crypto = true;
     p->server_config.scheme.cc = cc;
-    /* No end of data to send in any of these tests. */
+    /* Flow control never limits these tests. */
     p->client_config.limits.max_stream_data = p->client_config.limits.max_data = 64 << 20;
 }
 
@@ -41,7 +40,7 @@ static void open_all(pair *p, uint64_t until) {
     pair_run(p, until - p->now);
 }
 
-/* Handshakes one after the other, then endless downloads by both from PAIR_START + 2 s on. */
+/* Opens both, then begins endless downloads by both at PAIR_START + 2 s. */
 static void begin(pair *two, pair *one) {
     open_all(two, PAIR_START + 1000000);
     assert_int_equal(XL_PATH_ACTIVE, pair_server_path(two, 1).state);
@@ -58,14 +57,15 @@ static uint64_t delivered(const pair *p) {
 
 #define BOTTLENECK 500000 /* bytes a second: 4 Mbps */
 
-/* What a connection with two paths gets of a bottleneck that both share with a connection of one path, as a multiple of
- * what that one gets. */
+/* Returns how much a connection with two paths gets of a bottleneck that both paths share with a connection of one
+ * path, as a multiple of what that one gets. */
 static double share_of_two_paths(const char *cc, const char *competitor) {
     pair two, one;
     configure(&two, 1, 2, cc);
     configure(&one, 2, 1, competitor);
     limit(&two.link[0], BOTTLENECK, 100000);
-    /* Where all drops are at a full queue, deterministic flows fall into step and one of them meets every drop. */
+    /* If all drops were at a full queue, deterministic flows would fall into step and one of them would meet every
+     * drop. */
     two.link[0].early_drop = 0.05;
     two.link[1].bottleneck = one.link[0].bottleneck = &two.link[0];
     begin(&two, &one);
@@ -92,8 +92,8 @@ TEST(coupled_paths_together_take_the_share_of_one_flow_and_decoupled_ones_of_two
     assert_between(0.75, share_of_two_paths("balia", "newreno"), 1.45);
 }
 
-/* Two bottlenecks of the same rate; on the second a competitor sends besides. What the connection with two paths sends
- * over the second, as a part of all that it sends. */
+/* Two bottlenecks of the same rate; a competitor also sends over the second. Returns the part of the data of the
+ * connection with two paths that goes over the second. */
 static double part_by_seed(const char *cc, uint64_t seed) {
     pair two, one;
     configure(&two, seed, 2, cc);
@@ -115,7 +115,7 @@ static double part_by_seed(const char *cc, uint64_t seed) {
     return on_congested / (on_free + on_congested);
 }
 
-/* The drops decide: of one controller a seed gives 0.15, another 0.24. */
+/* The result depends on the drops: for one controller, one seed gives 0.15 and another 0.24. */
 static double part_on_the_congested_path(const char *cc) {
     return (part_by_seed(cc, 1) + part_by_seed(cc, 11) + part_by_seed(cc, 21)) / 3;
 }
@@ -123,7 +123,7 @@ static double part_on_the_congested_path(const char *cc) {
 TEST(coupled_controllers_move_traffic_away_from_a_congested_path) {
     double decoupled = part_on_the_congested_path("newreno"); /* one and a half links in all, a third of it there */
     assert_between(0.27, decoupled, 0.4);
-    /* LIA does so least: that was the reason for OLIA. */
+    /* LIA moves the least, which was the reason for OLIA. */
     double lia = part_on_the_congested_path("lia"), olia = part_on_the_congested_path("olia");
     assert_true(lia < 0.9 * decoupled);
     assert_true(olia < 0.65 * decoupled && olia < 0.9 * lia);
@@ -133,8 +133,8 @@ TEST(coupled_controllers_move_traffic_away_from_a_congested_path) {
 /* ---- BBR ---- */
 
 typedef struct {
-    double used;            /* of the link's rate, from the third second on */
-    double mean_rtt_us;     /* then */
+    double used;            /* share of the link's rate, from the third second on */
+    double mean_rtt_us;     /* in the same time */
     uint64_t retransmitted; /* bytes */
 } outcome;
 
@@ -170,7 +170,7 @@ TEST(bbr_and_tolerant_cubic_fill_a_lossy_link_and_cubic_does_not) {
     pair_free(&p);
 }
 
-/* 10 MB over 5 MB/s and an RTT of 100 ms: by the letter 45 s at 1 % loss, 100 s at 3 %, 140 s at 5 %. */
+/* 10 MB over 5 MB/s and an RTT of 100 ms; CUBIC by RFC 9438 takes 45 s at 1 % loss, 100 s at 3 %, 140 s at 5 %. */
 TEST(tolerant_cubic_downloads_at_random_loss_in_seconds) {
     const double loss[] = {0.01, 0.03, 0.05};
     for (size_t i = 0; i < 3; i++) {
@@ -185,7 +185,7 @@ TEST(tolerant_cubic_downloads_at_random_loss_in_seconds) {
     }
 }
 
-/* A queue of 10 ms looks like jitter at an RTT of 100 ms: the loss rate bounds what is sent in vain. */
+/* A queue of 10 ms looks like jitter at an RTT of 100 ms, so that only the loss rate bounds the useless sending. */
 PAIR_TEST(tolerant_cubic_overruns_a_link_with_a_short_queue_by_little) {
     configure(p, 100, 1, "cubic-tolerant");
     p->link[0].delay_us[0] = p->link[0].delay_us[1] = 50000;
@@ -196,7 +196,7 @@ PAIR_TEST(tolerant_cubic_overruns_a_link_with_a_short_queue_by_little) {
     assert_true(p->sc->stats.retransmitted_bytes < 1800000);
 }
 
-/* What `a` gets beside `b` for 70 s, in parts of what both get. */
+/* Returns the share of `a` in what `a` and `b` get in 70 s. */
 static double share_beside(const char *a, const char *b) {
     pair p, q;
     configure(&p, 1, 1, a);
@@ -256,7 +256,7 @@ TEST(bbr_uses_two_paths_under_every_scheduler) {
     }
 }
 
-/* Acknowledgements of the slow path take 80 + 10 ms: less than its own round trip, which is no bound of them. */
+/* Acknowledgements of the slow path come after 80 + 10 ms, less than its own RTT, which does not limit them. */
 TEST(bbr_fills_a_path_whose_acknowledgements_come_back_on_a_faster_one) {
     pair p;
     configure(&p, 3, 2, "bbr");

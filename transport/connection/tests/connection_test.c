@@ -98,7 +98,7 @@ PAIR_TEST(a_path_that_goes_dark_does_not_stop_the_transfer) {
     uint64_t took = pair_finish(p, i, 30000000);
     assert_true(took < 4000000);
     assert_int_equal(XL_PATH_SUSPECT, pair_server_path(p, 0).state);
-    /* and it comes back */
+    /* The path comes back. */
     p->link[0].dark[0] = p->link[0].dark[1] = false;
     i = pair_ask(p, 6000000);
     uint64_t before = pair_server_path(p, 0).stream_bytes_sent;
@@ -107,7 +107,7 @@ PAIR_TEST(a_path_that_goes_dark_does_not_stop_the_transfer) {
     assert_true(pair_server_path(p, 0).stream_bytes_sent > before + 500000);
 }
 
-/* 400 KB over two paths; the faster one falls silent just before the end. */
+/* Returns the time for 400 KB over two paths, of which the faster one goes dark just before the end. */
 static uint64_t time_through_outage(const char *reinjection, xl_connection_stats *stats, uint64_t seed) {
     pair p;
     pair_init(&p, seed, 2, 10000);
@@ -186,7 +186,7 @@ PAIR_TEST(migration_moves_to_the_other_path_and_starts_its_window_anew) {
     assert_int_equal(1, p->sc->active);
     assert_true(pair_finish(p, i, 30000000) != UINT64_MAX);
     assert_true(p->link[1].bytes[1] > 1000000);
-    /* and back, when the second path dies too */
+    /* It returns when the second path dies, too. */
     p->link[0].dark[0] = p->link[0].dark[1] = false;
     i = pair_ask(p, 6000000);
     pair_run(p, 500000);
@@ -253,7 +253,7 @@ PAIR_TEST(a_silent_server_ends_in_a_timeout) {
 
 PAIR_TEST(a_half_open_connection_is_given_up) {
     pair_init(p, 20, 1, 10000);
-    p->link[0].dark[1] = true; /* the client never hears the server's answer */
+    p->link[0].dark[1] = true; /* the client never gets the server's answer */
     pair_connect(p);
     pair_run(p, 36000000); /* the server's closing period included */
     assert_true(p->client_closed);
@@ -274,7 +274,7 @@ static void keep_first(void *user, bool to_server, uint8_t *data, size_t len) {
     first->len = len;
 }
 
-/* The client has the server's handshake, the server has nothing of the client but its first flight. */
+/* Loses what the client sends after its first flight, so that only the client completes the handshake. */
 static void lose_what_finishes_the_handshake(pair *p, first_datagram *first) {
     p->tamper = keep_first;
     p->tamper_user = first;
@@ -298,7 +298,7 @@ PAIR_TEST(a_late_first_flight_makes_no_second_connection) {
     assert_int_equal(1, p->server->connections_begun);
     p->link[0].dark[0] = false;
     pair_run(p, 4000000);
-    assert_true(p->client_closed && p->client_close.close_reason == XL_CLOSE_PEER); /* it is told, under its keys */
+    assert_true(p->client_closed && p->client_close.close_reason == XL_CLOSE_PEER); /* by the server's close */
     assert_string_equal("handshake timed out", p->client_close.reason);
     assert_true(p->server_closed && p->server_close.close_reason == XL_CLOSE_HANDSHAKE_TIMEOUT);
 }
@@ -315,7 +315,7 @@ PAIR_TEST(a_client_gives_up_what_is_not_confirmed) {
 }
 
 PAIR_TEST(probes_of_a_handshake_are_two_seconds_apart_at_most) {
-    pair_init(p, 33, 1, 3000000); /* a first RTT sample of six seconds: one PTO would be eighteen */
+    pair_init(p, 33, 1, 3000000); /* the first RTT sample is 6 s: one PTO would be 18 s */
     p->client_config.limits.confirm_timeout_us = 60000000;
     p->client_config.limits.handshake_timeout_us = p->server_config.limits.handshake_timeout_us = 60000000;
     pair_connect(p);
@@ -324,11 +324,11 @@ PAIR_TEST(probes_of_a_handshake_are_two_seconds_apart_at_most) {
     while (!p->cc->handshake.is_complete)
         pair_run(p, 100000);
     p->link[0].dark[1] = true;
-    pair_run(p, 3000000); /* what was under way is there */
+    pair_run(p, 3000000); /* what was under way has arrived */
     uint64_t before = p->link[0].packets[0];
     pair_run(p, 10000000);
     assert_false(xl_connection_is_confirmed(p->cc));
-    assert_in_range(p->link[0].packets[0] - before, 5, 10); /* with keys for it, a 1-RTT packet each time too */
+    assert_in_range(p->link[0].packets[0] - before, 5, 10); /* each probe also has a 1-RTT packet */
 }
 
 PAIR_TEST(later_streams_wait_for_earlier_ones) {

@@ -23,7 +23,7 @@ static int send_number(pair *p, uint64_t number, size_t len) {
     return xl_connection_send_datagram(p->sc, data, len, number, p->now);
 }
 
-/* Whatever waits at the client, by number; none may come twice. */
+/* Reads all datagrams that wait at the client. Marks their numbers in `has`; none may come twice. Returns how many. */
 static unsigned read_numbers(pair *p, bool *has) {
     uint8_t data[PAIR_MTU];
     size_t len;
@@ -72,7 +72,7 @@ PAIR_TEST(a_lost_datagram_is_reported_and_neither_sent_again_nor_re_injected) {
     pair_run(p, 5000000);
     arrived += read_numbers(p, has);
     assert_in_range(arrived, MANY / 2, MANY - 10);
-    assert_int_equal(p->datagrams_acked + p->datagrams_lost, MANY); /* each has one end */
+    assert_int_equal(p->datagrams_acked + p->datagrams_lost, MANY); /* each is either acknowledged or lost */
     assert_true(p->datagrams_acked <= arrived);
 }
 
@@ -106,7 +106,7 @@ PAIR_TEST(a_reader_that_does_not_read_keeps_a_bounded_queue) {
     assert_in_range(kept, 8, 10);
     assert_true(has[0]);
     assert_int_equal(stats.datagram_frames_dropped, 50 - kept);
-    assert_int_equal(p->datagrams_acked, 50); /* an acknowledgement is of the packet */
+    assert_int_equal(p->datagrams_acked, 50); /* the packet is acknowledged, even if the datagram is dropped */
 }
 
 PAIR_TEST(none_is_sent_to_a_peer_that_takes_none) {
@@ -116,7 +116,7 @@ PAIR_TEST(none_is_sent_to_a_peer_that_takes_none) {
     assert_int_equal(send_number(p, 0, 8), XL_ERR_ARGUMENT);
 }
 
-/* RFC 9221 section 3: the frame counts whole, with its type and length. One of no data has two bytes. */
+/* RFC 9221 section 3: the limit is for the whole frame, with its type and length. An empty one has two bytes. */
 PAIR_TEST(not_even_an_empty_one_is_sent_to_a_peer_that_takes_one_byte) {
     configure(p, 5, 1, 1);
     start(p);

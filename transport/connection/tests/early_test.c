@@ -16,7 +16,7 @@ WORLD_TEST(early_data_is_answered_within_one_round_trip) {
     assert_true(pair_finish(&w->p, pair_ask(&w->p, 300000), 10000000) != UINT64_MAX);
 }
 
-/* RFC 9001 section 4.9.3: three PTOs after the handshake, however long the first late packet stays away. */
+/* RFC 9001 section 4.9.3: three PTOs after the handshake, even if no late packet has come. */
 WORLD_TEST(a_server_discards_the_keys_of_early_data) {
     world_known(w, 21);
     come_back(w);
@@ -29,7 +29,7 @@ WORLD_TEST(a_server_discards_the_keys_of_early_data) {
     assert_null(xl_conn_early_read_keys(w->p.sc));
 }
 
-/* The very packets of a client, recorded and sent again: the server that took their data once does not do so again. */
+/* A client's packets, recorded and replayed: a server that took their data once does not take it again. */
 typedef struct {
     world *w;
     size_t count, len[16];
@@ -64,13 +64,13 @@ WORLD_TEST(replayed_early_data_is_not_accepted) {
         d.len = r->len[k];
         xl_endpoint_receive(w->p.server, &d, copy, w->p.now);
     }
-    /* The CID of the first packets leads to the connection that is there, or to a new one: none has taken the data. */
+    /* The packets' CID leads to the existing connection or to a new one. None of the new ones has taken the data. */
     for (size_t k = before; k < w->p.server->count; k++) {
         const xl_connection *c = w->p.server->connection[k];
         assert_false(c->early.is_accepted);
         assert_int_equal(0, c->streams.count);
     }
-    /* On a server that has forgotten the connection itself, as a closed one. */
+    /* Then on a server that has freed the closed connection. */
     while (w->p.server->count > 0)
         xl_connection_free(w->p.server->connection[0]);
     for (size_t k = 0; k < recorded; k++) {
@@ -98,7 +98,8 @@ static bool is_taken(world *w) {
     return xl_connection_is_early_accepted(w->p.cc);
 }
 
-/* The server begins anew, or is another one, with the same key of tickets: it cannot know what was taken before. */
+/* The server restarts, or is another one, with the same ticket key: it cannot know which early data was accepted
+ * before. */
 WORLD_TEST(a_server_takes_early_data_of_its_own_tickets_alone) {
     static const uint8_t ticket_key[XL_TICKET_KEY_BYTES] = {1, 2, 3};
     int error;
@@ -115,7 +116,7 @@ WORLD_TEST(a_server_takes_early_data_of_its_own_tickets_alone) {
     assert_true(is_taken(w)); /* the ticket that this one issued */
 }
 
-/* Two connections with one session, before the server has seen either. */
+/* Two connections resume one session before the server has seen either. */
 TEST(of_two_connections_with_one_ticket_one_has_early_data) {
     world w;
     world_known(&w, 31);
@@ -141,7 +142,7 @@ TEST(of_two_connections_with_one_ticket_one_has_early_data) {
     pair_free(p);
 }
 
-/* What was taken stays taken, whatever time the server believes it is. */
+/* Early data that was accepted is not accepted again, even if the server's clock is set back. */
 WORLD_TEST(a_clock_that_is_set_back_brings_no_early_data_back) {
     world_known(w, 32);
     const store ticket = w->kept;
@@ -214,7 +215,7 @@ WORLD_TEST(early_data_keeps_to_the_remembered_limits) {
     assert_int_equal(3000, xl_conn_stream(w->p.cc, 0)->send.sent);
 }
 
-/* The second datagram, which has 0-RTT packets alone, overtakes the first one, which has the ClientHello. */
+/* The second datagram, which has only 0-RTT packets, overtakes the first one with the ClientHello. */
 WORLD_TEST(early_data_that_overtakes_its_client_hello_is_held) {
     static const uint8_t bytes[2500];
     uint64_t id;
@@ -304,14 +305,14 @@ TEST(forbidden_frames_in_early_data_are_a_violation) {
     }
 }
 
-/* 0-RTT data proves no address: three times what came is the most that goes back (RFC 9000 section 8.1). */
+/* 0-RTT data proves no address: the server sends at most three times what it received (RFC 9000 section 8.1). */
 WORLD_TEST(an_answer_to_early_data_keeps_to_the_limit) {
     world_known(w, 20);
     come_back(w);
     assert_true(early_event(&w->p));
     pair_ask(&w->p, 100000);
     uint64_t up = w->p.link[0].bytes[0], down = w->p.link[0].bytes[1];
-    pair_run(&w->p, 39000); /* nothing but the first flight has come */
+    pair_run(&w->p, 39000); /* only the first flight has come */
     assert_true(w->p.link[0].bytes[1] - down > 2000);
     assert_true(w->p.link[0].bytes[1] - down <= 3 * (w->p.link[0].bytes[0] - up));
 }
@@ -349,7 +350,7 @@ WORLD_TEST(a_ticket_whose_time_is_over_carries_no_early_data) {
     assert_true(w->p.cc->handshake.is_confirmed);
 }
 
-/* RFC 8446 section 4.6.1, whatever lifetime a server gives its ticket. */
+/* RFC 8446 section 4.6.1, for any lifetime that a server gives its ticket. */
 TEST(a_session_is_resumed_for_a_week_at_most) {
     static const struct {
         uint32_t lifetime_s;
@@ -373,8 +374,8 @@ TEST(a_session_is_resumed_for_a_week_at_most) {
     }
 }
 
-/* The client's view of its ticket's age grows by so much: the library's data has the time at which the ticket came, in
- * seconds (64 bits) and nanoseconds (32 bits). */
+/* Makes the client's ticket `ms` older. The TLS library's data has the ticket's time of arrival in seconds (64 bits)
+ * and nanoseconds (32 bits). */
 static void make_older(world *w, uint32_t ms) {
     xl_session session;
     assert_true(xl_session_read(&session, w->kept.bytes, w->kept.len));

@@ -36,7 +36,7 @@ PAIR_TEST(nothing_is_marked_where_it_is_not_enabled) {
     assert_int_equal(0, p->link[0].marked[0] + p->link[0].marked[1]);
 }
 
-/* Whatever the controller: a mark is a congestion event, and no packet is lost for it. */
+/* For every controller: a mark is a congestion event, and no packet is lost for it. */
 TEST(a_mark_takes_the_window_down_without_loss) {
     const char *const controllers[] = {"cubic", "cubic-tolerant", "newreno", "olia"};
     for (size_t k = 0; k < 4; k++) {
@@ -113,7 +113,7 @@ PAIR_TEST(marks_and_the_qoe_signal_share_an_acknowledgement) {
     assert_int_equal(XL_ECN_CAPABLE, p->sc->path[1]->ecn.state);
 }
 
-/* A server may send little there before it is validated: were that marked, nothing would get through. */
+/* A server may send little on a path that is not validated: if that were marked, nothing would arrive. */
 PAIR_TEST(a_further_path_that_drops_marked_packets_is_validated) {
     start(p, 2);
     p->link[1].drops_marked = true;
@@ -123,12 +123,12 @@ PAIR_TEST(a_further_path_that_drops_marked_packets_is_validated) {
     assert_int_equal(XL_PATH_ACTIVE, p->cc->path[1]->state);
 }
 
-/* RFC 9000 section 13.4.2: what the old network passes, the new one may drop. */
+/* RFC 9000 section 13.4.2: the new network may drop marked packets even if the old one passes them. */
 PAIR_TEST(a_path_that_the_client_moves_is_tested_again) {
     start(p, 2);
     p->server_config.scheme.dialect = XL_DIALECT_IETF;
     p->link[1].drops_marked = true;
-    p->link_count = 1; /* the other address is for later */
+    p->link_count = 1; /* the other address is used later */
     connect_ends(p);
     pair_transfer(p, 2000000, 10000000);
     assert_int_equal(XL_ECN_CAPABLE, p->cc->path[0]->ecn.state);

@@ -1,5 +1,5 @@
 /* Figure 9 of the paper: how a path is initialised and closed, message by message, read back from the qlogs of both
- * ends. And that none of it happens where one side does not offer multipath. */
+ * ends. And that none of it happens if one side does not offer multipath. */
 #include "testing/pair.h"
 
 static pair_log logs[2]; /* client, server */
@@ -23,7 +23,7 @@ static void start(pair *p, uint64_t seed, bool client, bool server) {
 }
 
 static void finish(pair *p) {
-    pair_free(p); /* which writes out the rest of the logs */
+    pair_free(p); /* writes the rest of the logs */
     for (int i = 0; i < 2; i++) {
         free(logs[i].text);
         logs[i] = (pair_log){0};
@@ -34,7 +34,7 @@ static bool line_has(const char *line, size_t len, const char *what) {
     return !what || memmem(line, len, what, strlen(what));
 }
 
-/* Offset behind the first record from `from` on that holds all three; fails when there is none. */
+/* Returns the offset behind the first record after `from` that contains all three strings; fails if there is none. */
 static size_t then(const pair_log *l, size_t from, const char *event, const char *path, const char *content) {
     for (const char *line = l->text + from; *line;) {
         const char *end = strchrnul(line, '\n');

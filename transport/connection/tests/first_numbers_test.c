@@ -1,7 +1,7 @@
 /* Packet numbers that begin at random (xl_config.random_packet_numbers). */
 #include "testing/attack.h"
 
-#define SPACES      (XL_LEVEL_COUNT + 1) /* of one side: the levels, and the second path's */
+#define SPACES      (XL_LEVEL_COUNT + 1) /* of one side: one per level, and the second path's */
 #define FIRST_BELOW (1 << 14)
 
 static void start(pair *p, uint64_t seed, xl_dialect dialect, bool is_random) {
@@ -59,7 +59,7 @@ static uint64_t error_of_ack_from(int64_t below_first) {
     const xl_ledger *sent = &a.p.sc->space[XL_LEVEL_APP].ledger;
     const uint64_t largest = sent->largest_acked, first = sent->start;
     xl_write_varint(&a.w, XL_FRAME_ACK);
-    xl_write_varint(&a.w, first); /* the largest: one range that is the first packet and what is below */
+    xl_write_varint(&a.w, first); /* largest acknowledged: the first packet */
     xl_write_varint(&a.w, 0);
     xl_write_varint(&a.w, 0);
     xl_write_varint(&a.w, (uint64_t)below_first);

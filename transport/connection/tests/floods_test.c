@@ -3,7 +3,7 @@
 #include "testing/attack.h"
 
 #define PACKETS      400
-#define MEMORY_BYTES 65536 /* that a flood may keep, ledgers of what was received and acknowledged included */
+#define MEMORY_BYTES 65536 /* most that a flood may hold, ledgers of received and acknowledged packets included */
 
 size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
 
@@ -13,7 +13,7 @@ static size_t memory(void) {
 
 typedef void (*put_fn)(attack *, unsigned packet);
 
-/* All that the victim has sent on path 0 arrived, a number that it left out apart. */
+/* Acknowledges all that the victim has sent on path 0, except a number that it skipped. */
 static void put_acks(attack *a) {
     xl_space *space = victim(a)->path[0]->space;
     uint64_t pn = space->ledger.next_pn - 1;
@@ -27,8 +27,8 @@ static void put_acks(attack *a) {
         xl_frame_put_ack(&a->w, &range, 1, 0, XL_FRAME_PATH_ACK, 0, false, NULL);
 }
 
-/* Bytes that the victim, a server, sends because of the flood. They do not reach the genuine client, which would find
- * that it never said such things; the flood acknowledges them in its place. */
+/* Returns the bytes that the victim, a server, sends because of the flood. They do not reach the genuine client, which
+ * never sent such frames; the flood acknowledges them in its place. */
 static uint64_t flood(attack *a, put_fn put) {
     begin(a, true, XL_DIALECT_IETF, 2);
     pair_run(&a->p, 1000000);
@@ -68,7 +68,7 @@ static void put_last_max_path_id(attack *a, unsigned packet) {
     xl_frame_put_max_path_id(&a->w, XL_PATH_ID_MAX);
 }
 
-/* What is said to be blocked or allowed asks for acknowledgements only. */
+/* Frames that announce limits, or being blocked by one, cost only their acknowledgements. */
 TEST(announcements_of_limits_cost_nothing_but_acknowledgements) {
     static const put_fn puts[] = {put_paths_blocked, put_cids_blocked, put_max_path_id, put_last_max_path_id};
     for (size_t i = 0; i < sizeof puts / sizeof puts[0]; i++) {
@@ -80,7 +80,7 @@ TEST(announcements_of_limits_cost_nothing_but_acknowledgements) {
     }
 }
 
-/* Each retires all before it, so that never more than the limit are active. */
+/* Each retires all before it, so that there are never more active ones than the limit. */
 static void put_new_cids(attack *a, unsigned packet) {
     for (uint64_t i = 0; i < 20; i++) {
         uint64_t sequence = 10 + 20 * packet + i;
@@ -109,7 +109,7 @@ ATTACK_TEST(connection_ids_beyond_the_limit_of_a_path_end_the_connection) {
     assert_int_equal(victim(a)->closing.code, XL_QERR_CONNECTION_ID_LIMIT);
 }
 
-/* All path IDs but those in use, again and again: each is given back three PTOs after it was abandoned. */
+/* Abandons all path IDs but those in use, again and again. Each is released three PTOs after it was abandoned. */
 static void put_abandons(attack *a, unsigned packet) {
     (void)packet;
     const xl_path_ids *ids = victim(a)->path_ids;
@@ -131,7 +131,7 @@ static void put_challenges(attack *a, unsigned packet) {
         xl_frame_put_path(&a->w, XL_FRAME_PATH_CHALLENGE, (uint8_t[8]){(uint8_t)packet, (uint8_t)i});
 }
 
-/* On both paths, without an acknowledgement of any answer. */
+/* On both paths; no answer is acknowledged. */
 ATTACK_TEST(challenges_on_all_paths_get_no_more_than_the_windows_allow) {
     begin(a, true, XL_DIALECT_IETF, 2);
     pair_run(&a->p, 1000000);
@@ -146,7 +146,7 @@ ATTACK_TEST(challenges_on_all_paths_get_no_more_than_the_windows_allow) {
         deliver_to(a, &cid[i % 2], i % 2, &a->p.link[i % 2]);
         pair_flush(&a->p);
     }
-    for (int i = 0; i < 2; i++) /* a few answers go beyond the window, so that it cannot hold up an honest peer's */
+    for (int i = 0; i < 2; i++) /* a few answers may exceed the window, for honest peers when it is full */
         assert_in_range(a->p.sc->path[i]->flight.bytes, 2400, xl_path_window(a->p.sc->path[i]) + 10 * PAIR_MTU);
     /* The rest is acknowledgements. */
     assert_true(a->p.link[0].bytes[1] + a->p.link[1].bytes[1] - before < PACKETS * 300);
@@ -165,7 +165,8 @@ ATTACK_TEST(gaps_in_packet_numbers_of_a_path_are_kept_up_to_a_limit) {
     assert_in_range(a->p.sc->path[1]->space->received.count, 32, 64);
 }
 
-/* A receiver that acknowledges all up to the newest, also what it did not get: the sender would not slow down. */
+/* A receiver that acknowledges everything up to the newest packet, even what did not arrive, so that the sender would
+ * not slow down. */
 TEST(acknowledgements_of_what_did_not_arrive_are_found_out_on_each_path) {
     for (int path = 0; path < 2; path++) {
         attack a;

@@ -1,5 +1,5 @@
 /* Probes of the handshake repair what was lost: each carries CRYPTO data while any is not acknowledged (RFC 9002
- * section 6.2.4). Some servers close the connection at a first packet without. */
+ * section 6.2.4). Some servers close the connection if a client's first packet has none. */
 #include "testing/pair.h"
 
 #include "connection/acks.h"
@@ -11,7 +11,7 @@ typedef struct {
     unsigned packets[XL_LEVEL_COUNT], without[XL_LEVEL_COUNT]; /* ack-eliciting ones; those without CRYPTO */
 } observer;
 
-/* The keys of the side that sends: it has them while the level is in use. */
+/* Returns the keys of the sending side, which it has while the level is in use. */
 static const xl_keys *keys_of(const observer *o, xl_level level) {
     const xl_endpoint *ep = o->from_server ? o->p->server : o->p->client;
     return ep && ep->count > 0 ? ep->connection[0]->level[level].write : NULL;
@@ -56,7 +56,7 @@ static void observe(observer *o, pair *p, bool from_server) {
     p->tamper_user = o;
 }
 
-/* RFC 9002 section 6.2.1. A server acknowledges the Finished, and its HANDSHAKE_DONE is still to come. */
+/* RFC 9002 section 6.2.1. The server has acknowledged the Finished; its HANDSHAKE_DONE is still to come. */
 PAIR_TEST(application_data_sets_no_probe_timeout_before_the_handshake_is_confirmed) {
     pair_init(p, 1, 1, 10000);
     pair_connect(p);
@@ -79,7 +79,7 @@ PAIR_TEST(application_data_sets_no_probe_timeout_before_the_handshake_is_confirm
     assert_true(p->request[0].done);
 }
 
-/* RFC 9002 section A.3: each space has a time of its own. Requests that follow do not put the Finished's timer off. */
+/* RFC 9002 section A.3: each packet number space has its own timer. Later requests do not postpone the Finished's. */
 PAIR_TEST(application_data_does_not_put_off_the_probe_timeout_of_the_handshake) {
     pair_init(p, 1, 1, 10000);
     pair_connect(p);
@@ -115,11 +115,11 @@ PAIR_TEST(each_probe_of_a_server_carries_its_flight) {
     pair_init(p, 2, 1, 10000);
     observe(&o, p, true);
     pair_connect(p);
-    pair_run(p, 15000); /* the ClientHello is there */
+    pair_run(p, 15000); /* the ClientHello has arrived */
     p->link[0].dark[0] = true;
     p->server_config.limits.handshake_timeout_us = 60000000;
     assert_int_equal(1, p->server->count);
-    p->server->connection[0]->path[0]->validation.received_bytes = 100000; /* more from the client would be the same */
+    p->server->connection[0]->path[0]->validation.received_bytes = 100000; /* as if more had come from the client */
     pair_run(p, 8000000);
     assert_true(o.packets[XL_LEVEL_HANDSHAKE] > 3 && o.packets[XL_LEVEL_INITIAL] > 3);
     assert_int_equal(0, o.without[XL_LEVEL_INITIAL]);
@@ -135,7 +135,7 @@ PAIR_TEST(each_probe_of_a_client_carries_its_finished) {
     p->link[0].dark[0] = p->link[0].dark[1] = false;
     p->link[0].loss = 0;
     observe(&o, p, false);
-    p->link[0].dark[1] = true; /* what answers it is lost */
+    p->link[0].dark[1] = true; /* the server's answer to it is lost */
     pair_run(p, 4000000);
     assert_false(p->cc->handshake.is_confirmed);
     assert_in_range(o.packets[XL_LEVEL_HANDSHAKE], 2, 20);

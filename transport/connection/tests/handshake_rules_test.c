@@ -4,7 +4,7 @@
 
 #include "endpoint/retry.h"
 
-/* The next packet of the client's, or the server's, first flight is on its way. */
+/* Begins a handshake; the client's first flight is under way. */
 static void begin_handshake(pair *p, uint64_t seed) {
     pair_init(p, seed, 1, 20000);
     pair_connect(p);
@@ -21,11 +21,11 @@ typedef struct {
     bool to_server;
     xl_cid scid;
     const uint8_t *token;
-    size_t token_len, bytes; /* of the datagram */
+    size_t token_len, bytes; /* bytes: of the datagram */
     uint64_t pn;
 } initial;
 
-/* An Initial with a PING, under the keys that everybody can make. */
+/* Delivers an Initial with a PING, sealed with keys that everybody can derive. */
 static void deliver_initial(pair *p, const initial *i) {
     uint8_t packet[PAIR_MTU] = {0};
     xl_keys *client, *server;
@@ -62,7 +62,7 @@ PAIR_TEST(an_initial_of_a_client_in_a_small_datagram_is_dropped) {
     assert_true(takes(p, &i));
 }
 
-/* Until the server's Handshake packets come the client takes Initials. */
+/* Delivers an Initial to the client, which takes them until the server's Handshake packets come. */
 static void until_client_has_an_initial(pair *p) {
     until_server_knows(p);
     initial i = {.scid = p->sc->local_cids.at[0].cid, .bytes = 1200, .pn = 40};
@@ -92,7 +92,7 @@ TEST(who_answered_first_is_the_peer) {
     }
 }
 
-/* A Retry that anybody on the way can make. */
+/* Delivers a Retry that anybody on the path can make. */
 static void deliver_retry(pair *p, uint8_t number) {
     const uint8_t key[XL_RETRY_KEY_BYTES] = {number};
     uint8_t packet[XL_RETRY_MAX_BYTES];
@@ -107,7 +107,7 @@ static void deliver_retry(pair *p, uint8_t number) {
     xl_endpoint_receive(p->client, &d, packet, p->now);
 }
 
-/* A connection ID of no bytes is one, too. */
+/* A zero-length connection ID is one, too. */
 PAIR_TEST(who_answered_first_without_a_connection_id_is_the_peer) {
     begin_handshake(p, 6);
     until_server_knows(p);
@@ -156,7 +156,7 @@ TEST(a_client_takes_no_version_negotiation_after_another_packet) {
     }
 }
 
-/* Section 7.3: what an attacker changed in the connection IDs of the handshake shows in the transport parameters. */
+/* Section 7.3: if an attacker changed connection IDs in the handshake, they differ from the transport parameters. */
 TEST(connection_ids_that_the_parameters_do_not_confirm_are_an_error) {
     for (int what = 0; what < 3; what++) {
         pair p;
@@ -173,7 +173,7 @@ TEST(connection_ids_that_the_parameters_do_not_confirm_are_an_error) {
     }
 }
 
-/* The client's Finished is lost: the server has no keys of 1-RTT packets yet. */
+/* Loses the client's Finished, so that the server has no keys for 1-RTT packets yet. */
 static void until_client_alone_is_complete(pair *p) {
     while (!p->cc->handshake.is_complete) {
         p->link[0].dark[0] = p->server->count > 0;
@@ -221,7 +221,7 @@ PAIR_TEST(requests_wait_for_the_end_of_the_handshake) {
     assert_int_equal(server->streams.count, 0);
 }
 
-/* Section 10.1: at least three probe timeouts, however short the timeout that was agreed on. */
+/* Section 10.1: at least three probe timeouts, even if the timeout that was agreed on is shorter. */
 PAIR_TEST(the_idle_timeout_leaves_time_for_three_ptos) {
     pair_init(p, 11, 1, 100000);
     p->client_config.limits.idle_timeout_us = p->server_config.limits.idle_timeout_us = 50000;

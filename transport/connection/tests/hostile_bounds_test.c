@@ -1,12 +1,12 @@
-/* A peer with valid keys that keeps to the syntax and spares no effort: what it makes the other side hold, and send, is
- * bounded by what the other side granted, not by how long it goes on. */
+/* A peer with valid keys that follows the syntax but sends as much as it can. What the other side stores and sends is
+ * bounded by the limits that it granted, not by how long the peer goes on. */
 #include "testing/pair.h"
 
 #include "connection/builder.h"
 #include "connection/content.h"
 #include "minmax.h"
 
-/* One packet after another from the client to the server, past the client's own machinery: it never hears an answer. */
+/* Sends packets from the client to the server, past the client's own connection. The client gets no answer. */
 typedef struct {
     pair p;
     uint64_t pn, sent_bytes, answer_bytes;
@@ -40,7 +40,7 @@ static xl_writer *begin(attack *a) {
     return &a->w;
 }
 
-/* The server takes the packet and answers as it likes for so long. */
+/* Delivers the packet to the server, which may answer for duration_us. */
 static void deliver(attack *a, uint64_t duration_us) {
     pair *p = &a->p;
     uint8_t buf[PAIR_MTU];
@@ -101,8 +101,8 @@ ATTACK_TEST(one_that_acknowledges_now_and_then_may_go_on) {
     assert_true(s->space[XL_LEVEL_APP].ledger.cap <= 8192);
 }
 
-/* The credit of what is thrown away goes back, so the memory must as well: here each stream takes half of the
- * connection's window and is reset, and its sending half stays open because nobody acknowledges. */
+/* Discarded data returns its credit, so its memory has to be freed as well. Here each stream takes half of the
+ * connection's window and is reset. Its sending half stays open because nobody acknowledges. */
 ATTACK_TEST(streams_that_are_reset_hold_neither_memory_nor_credit) {
     attack_init(a);
     a->p.server_config.limits.max_data = 1 << 20;
@@ -135,8 +135,8 @@ static void send_piece(attack *a, uint64_t id, uint64_t offset, size_t len) {
         ;
 }
 
-/* One stream after another takes all its credit by its last byte, is filled and read, and stays open, with nothing more
- * or one byte behind a hole. */
+/* One stream after another uses all its credit by its last byte, is filled and read, and stays open, with no more data
+ * or with one byte behind a gap. */
 static void fill_one_after_another(attack *a, bool leaves_one) {
     const uint64_t credit = 1 << 17, streams = 40;
     attack_init(a);
@@ -167,7 +167,7 @@ ATTACK_TEST(nor_do_streams_with_a_byte_behind_a_hole) {
     fill_one_after_another(a, true);
 }
 
-/* RFC 9000 section 8.2.2 has every PATH_RESPONSE padded to 1200 bytes, which 38 bytes ask for. */
+/* RFC 9000 section 8.2.2 requires each PATH_RESPONSE in a datagram of 1200 bytes; the challenge takes 38 bytes. */
 ATTACK_TEST(challenges_in_numbers_are_answered_within_the_window) {
     attack_init(a);
     attack_connect(a);
@@ -183,8 +183,8 @@ ATTACK_TEST(challenges_in_numbers_are_answered_within_the_window) {
     assert_true(path->responses.count <= XL_PATH_RESPONSES_MAX);
 }
 
-/* Each from an address that is not the path's, where no window holds the answers back. A peer that asked for few
- * acknowledgements sends none itself. */
+/* Each comes from an address that is not the path's, so that no congestion window limits the answers. A peer that asked
+ * for few acknowledgements sends none itself. */
 ATTACK_TEST(challenges_from_elsewhere_that_acknowledge_nothing_are_bounded) {
     attack_init(a);
     a->p.server_config.limits.max_data = 1 << 16;
@@ -193,7 +193,7 @@ ATTACK_TEST(challenges_from_elsewhere_that_acknowledge_nothing_are_bounded) {
     const xl_connection *s = a->p.sc;
     xl_frame_put_ack_frequency(begin(a), 0, 1000000, 10000000, 0);
     deliver(a, 20);
-    xl_connection_ping(a->p.sc, a->p.now); /* what waits for its answer is the first of all that is remembered */
+    xl_connection_ping(a->p.sc, a->p.now); /* stays unacknowledged, so that the ledger keeps all that follows */
     a->comes_from_elsewhere = true;
     for (int i = 0; i < 40000 && xl_conn_is_live(s); i++) {
         xl_frame_put_path(begin(a), XL_FRAME_PATH_CHALLENGE, (const uint8_t[8]){(uint8_t)i});
@@ -204,7 +204,7 @@ ATTACK_TEST(challenges_from_elsewhere_that_acknowledge_nothing_are_bounded) {
     assert_true(s->space[XL_LEVEL_APP].ledger.cap <= 8192);
 }
 
-/* Where a window is full of data that waits in a queue, an honest peer's challenge is answered all the same. */
+/* An honest peer's challenge is answered even if the window is full of data that waits in a queue. */
 ATTACK_TEST(a_single_challenge_is_answered_though_the_window_is_full) {
     attack_init(a);
     attack_connect(a);
@@ -237,7 +237,7 @@ ATTACK_TEST(of_many_acknowledgements_in_a_packet_the_first_count) {
     }
 }
 
-/* Steps until all requests are complete; gives the most that the server's send buffers took meanwhile. */
+/* Steps until all requests are complete. Returns the most bytes that the server's send buffers held meanwhile. */
 static size_t most_held(pair *p, size_t requests, uint64_t limit_us) {
     size_t most = 0, done = 0;
     for (uint64_t end = p->now + limit_us; p->now < end && done < requests && pair_step(p);) {
@@ -290,7 +290,7 @@ PAIR_TEST(all_streams_of_a_connection_keep_within_its_budget) {
     assert_true(most > 32 << 10);
 }
 
-/* An answer is under way at full speed; whichever side ends it, its memory goes before anything is sent. */
+/* An answer is under way at full speed. Whichever side resets it, its memory is freed before anything is sent. */
 TEST(a_stream_that_is_reset_holds_nothing_from_then_on) {
     for (int by_peer = 0; by_peer < 2; by_peer++) {
         pair p;
@@ -316,7 +316,7 @@ TEST(a_stream_that_is_reset_holds_nothing_from_then_on) {
     }
 }
 
-/* The limit of RFC 9000 section 8.1 may leave less room than an acknowledgement takes, again and again. */
+/* The limit of RFC 9000 section 8.1 may repeatedly leave less room than an acknowledgement takes. */
 PAIR_TEST(an_acknowledgement_that_finds_no_room_leaves_nothing_behind) {
     uint8_t packet[PAIR_MTU];
     xl_builder b;

@@ -1,8 +1,7 @@
-/* A peer with valid keys that sends whatever frames it likes: the other side closes or carries on, and stays bounded.
- */
+/* A peer with valid keys that sends arbitrary frames: the other side closes or carries on, and stays bounded. */
 #include "testing/pair.h"
 
-/* Half of the runs stay near what is allowed, and so get deeper before they are shown the door. */
+/* Half of the runs stay near what is allowed, and so get deeper before the connection is closed. */
 static bool gentle;
 
 static uint64_t pick(xl_random *r) {
@@ -29,7 +28,7 @@ static uint64_t pick(xl_random *r) {
     return v % 3 == 0 ? (v >> 8) % 12 : edges[(v >> 8) % (sizeof edges / sizeof edges[0])];
 }
 
-/* Mostly a bidirectional stream of the client's. */
+/* If gentle, a bidirectional stream of the client. */
 static uint64_t pick_stream(xl_random *r) {
     return gentle ? 4 * (xl_random_next(r) % 8) : pick(r);
 }
@@ -145,7 +144,7 @@ TEST(random_frames_with_valid_keys_do_no_harm) {
         pair_free(&p);
     }
     assert_true(packets > 500);
-    assert_true(closed > 75); /* most break a rule sooner or later, and are shown the door */
+    assert_true(closed > 75); /* most break a rule sooner or later */
     assert_int_equal(150, closed + survived);
 }
 

@@ -208,7 +208,7 @@ ATTACK_TEST(plain_ack_is_still_of_path_0) {
     assert_int_equal(s->space[XL_LEVEL_APP].ledger.largest_acked, newest);
 }
 
-/* Each retirement is answered by a new connection ID. Its number can be foretold, so without this check one packet
+/* Each retirement is answered by a new connection ID. Its number is predictable, so that without this check one packet
  * could ask for hundreds. */
 ATTACK_TEST(retiring_what_was_issued_and_not_sent_yet_is_a_violation) {
     begin(a, true, XL_DIALECT_IETF, 2);
@@ -240,7 +240,7 @@ ATTACK_TEST(an_abandoned_id_is_not_opened_again_by_its_connection_ids) {
     while (a->p.sc->path[1]->state != XL_PATH_CLOSED)
         pair_step(&a->p);
     uint64_t sent = a->p.link[1].packets[1];
-    for (uint8_t i = 0; i < 100; i++) { /* acknowledged, but nothing goes back there, from whichever address it came */
+    for (uint8_t i = 0; i < 100; i++) { /* acknowledged, but nothing is sent there, whatever address it came from */
         xl_frame_put_path(&a->w, XL_FRAME_PATH_CHALLENGE, (uint8_t[8]){i});
         deliver_to(a, &cid, 1, &a->p.link[i % 2]);
     }
@@ -257,7 +257,7 @@ ATTACK_TEST(a_packet_without_a_challenge_opens_a_path_too) {
     deliver_to(a, &cid, 2, &a->p.link[1]);
     assert_int_equal(a->p.sc->path_count, 3);
     assert_int_equal(a->p.sc->path[2]->state, XL_PATH_VALIDATING);
-    assert_int_equal(a->p.sc->path[0]->state, XL_PATH_ACTIVE); /* the others are as they were */
+    assert_int_equal(a->p.sc->path[0]->state, XL_PATH_ACTIVE); /* the others are as before */
     assert_int_equal(a->p.sc->path[1]->state, XL_PATH_ACTIVE);
 }
 
@@ -291,7 +291,7 @@ ATTACK_TEST(an_old_preference_is_ignored_for_its_path_alone) {
     xl_frame_put_path_preference(&a->w, 1, 3, false); /* overtaken */
     deliver(a);
     assert_int_equal(s->path[1]->state, XL_PATH_STANDBY);
-    xl_frame_put_path_preference(&a->w, 0, 3, true); /* of another path: counted apart */
+    xl_frame_put_path_preference(&a->w, 0, 3, true); /* of another path, which has its own numbers */
     deliver(a);
     assert_int_equal(s->path[0]->state, XL_PATH_STANDBY);
     xl_frame_put_path_preference(&a->w, 1, 8, false);
@@ -324,7 +324,7 @@ ATTACK_TEST(an_abandoned_path_is_answered_by_path_abandon) {
     assert_false(a->p.sc->path[1]->cids.has_remote);
     assert_int_equal(xl_path_ids_find(a->p.sc->path_ids, 1)->remote->count, 0);
     pair_run(&a->p, 100000);
-    assert_true(xl_path_ids_find(a->p.cc->path_ids, 1)->is_abandoned); /* our answer made the client do the same */
+    assert_true(xl_path_ids_find(a->p.cc->path_ids, 1)->is_abandoned); /* our answer made the client abandon it, too */
     assert_true(xl_path_ids_find(a->p.cc->path_ids, 3)->is_abandoned);
 }
 
@@ -369,7 +369,7 @@ static void tell_nobody(void *user, const xl_event *e) {
     (void)user, (void)e;
 }
 
-/* Section 2.1. A client of its own make, whose connection ID has no bytes. */
+/* Section 2.1. A client that is not libxlink, with a zero-length connection ID. */
 static uint64_t error_without_cid_bytes(bool has_path_ids) {
     pair p;
     pair_init(&p, 41, 1, 10000);

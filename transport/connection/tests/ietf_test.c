@@ -95,7 +95,7 @@ PAIR_TEST(eight_paths_carry_one_download) {
     pair_transfer(p, 1000000, 20000000);
 }
 
-/* The client opens them before the server has proof of either: bytes from there count for one of them. */
+/* The client opens both before the server has validated either: bytes from that address count for one of them. */
 PAIR_TEST(paths_with_one_pair_of_addresses_open_at_once) {
     ietf(p, 23, 2);
     pair_establish(p);
@@ -141,7 +141,7 @@ PAIR_TEST(each_unused_id_has_a_cid_and_each_used_one_a_spare) {
     }
 }
 
-/* The client's limit as the server knows it before it issues any: 2. */
+/* The server knows the client's limit, 2, before it issues any. */
 PAIR_TEST(no_cids_are_issued_above_the_peers_maximum) {
     ietf(p, 21, 1);
     pair_connect(p);
@@ -174,7 +174,7 @@ PAIR_TEST(a_retired_cid_is_replaced_and_the_path_goes_on) {
 PAIR_TEST(a_path_without_cids_waits_and_says_so) {
     start(p, 11, 1);
     xl_path_id *id = xl_path_ids_find(p->cc->path_ids, 1);
-    xl_cids_init(id->remote); /* as if the server had not sent any yet */
+    xl_cids_init(id->remote); /* as if the server had sent none yet */
     int index = xl_connection_add_path(p->cc, &p->link[0].client, &p->link[0].server, XL_TECH_LTE, p->now);
     assert_int_equal(p->cc->path[index]->state, XL_PATH_NEW);
     assert_true(id->cids_blocked_pending);
@@ -228,7 +228,7 @@ TEST(a_download_survives_an_abandoned_path) {
     }
 }
 
-/* Whether the server's endpoint gives a datagram with this CID to the connection. */
+/* Whether the server's endpoint routes a datagram with this CID to the connection. */
 static bool is_routed(pair *p, const xl_cid *cid) {
     uint8_t packet[64] = {0x40};
     uint64_t before = p->sc->stats.datagrams_received;
@@ -279,7 +279,7 @@ PAIR_TEST(an_abandoned_last_path_ends_the_connection) {
     assert_int_equal(p->server_close.error_code, XL_QERR_NO_ERROR);
 }
 
-/* A packet that acknowledges more than a few of another path's, and that the server has not acknowledged. */
+/* Returns a packet that acknowledges more than a few packets of another path and is not acknowledged by the server. */
 static const xl_sent_packet *acknowledges_another_path(xl_connection *c, xl_path **acknowledged) {
     for (size_t i = 0; i < XL_MAX_PATHS; i++) {
         xl_ledger *sent = &c->path[i]->space->ledger;
@@ -297,8 +297,8 @@ static const xl_sent_packet *acknowledges_another_path(xl_connection *c, xl_path
     return NULL;
 }
 
-/* The client acknowledges a path by another one, and has nothing to send that would have the server acknowledge that.
- * The path is closed, and a new one takes its place. Then the server's acknowledgement comes. */
+/* The client acknowledges packets of one path on another, and sends nothing that makes the server acknowledge that. The
+ * path is closed, and a new one takes its slot. Then the server's acknowledgement comes. */
 PAIR_TEST(what_confirms_acknowledgements_of_a_path_leaves_the_one_in_its_place_alone) {
     ietf(p, 22, PAIR_PATHS);
     p->client_config.scheme.ack_path = XL_ACK_FASTEST;
@@ -377,7 +377,7 @@ PAIR_TEST(a_path_that_the_client_moves_has_a_new_cid_each_way_and_its_old_id) {
     pair_transfer(p, 1000000, 10000000);
 }
 
-/* disable_active_migration is of the address of the handshake, for paths that are open too (RFC 9000 section 18.2). */
+/* disable_active_migration applies to the address of the handshake, also for open paths (RFC 9000 section 18.2). */
 PAIR_TEST(a_path_to_the_address_of_the_handshake_does_not_move_where_the_server_forbids_it) {
     start(p, 21, 2);
     const xl_addr moved = pair_addr(3, 5555), before = p->link[1].client;
@@ -438,7 +438,7 @@ PAIR_TEST(the_signal_rides_in_frames_of_its_own) {
     assert_true(p->sc->qoe.gate.has_signal);
 }
 
-/* PTO of the fast path is some 60 ms, and a signal leaves every 50 ms. */
+/* The fast path's PTO is about 60 ms, and a signal leaves every 50 ms. */
 PAIR_TEST(signals_do_not_put_off_the_probe_of_a_request) {
     ietf(p, 21, 2);
     p->server_config.scheme.qoe_control = true;

@@ -2,13 +2,13 @@
 #include "testing/pair.h"
 #include "crypto/keys.h"
 
-/* ---- A client that sends what it likes, under whichever generation of its keys ---- */
+/* ---- A client that sends any frames, under keys of any generation ---- */
 
 typedef struct {
     pair p;
     xl_keys *generation[4];
     bool names_other_phase; /* the packets' key phase is not that of their keys */
-    uint64_t first_pn;      /* above all that the client itself has sent */
+    uint64_t first_pn;      /* above all numbers that the client itself has sent */
 } attack;
 
 static void attack_init(attack *a, size_t links) {
@@ -37,7 +37,7 @@ static void attack_free(attack *a) {
 
 #define ATTACK_TEST(name) TEST_OF(name, attack, a, attack_free)
 
-/* The server gets a packet on a path now, with these frames; `flips` is laid over its last octet. */
+/* Delivers a packet with these frames to the server now. `flips` is XORed into its last octet. */
 static void deliver(attack *a, size_t path, int generation, uint64_t pn, const uint8_t *frames, size_t len,
                     uint8_t flips) {
     pair *p = &a->p;
@@ -64,7 +64,7 @@ static void forged(attack *a, size_t path, int generation, uint64_t pn) {
     deliver(a, path, generation, pn, (const uint8_t[]){XL_FRAME_PING}, 1, 0x40);
 }
 
-/* The server sends what it has; nobody gets it. */
+/* Lets the server send what it has; nothing of it arrives. */
 static void answer(attack *a) {
     uint8_t buf[PAIR_MTU];
     xl_datagram d;
@@ -124,7 +124,7 @@ TEST(a_second_update_before_the_first_is_acknowledged_is_an_error) {
     ping(&a, 1, 1);
     pass(&a, 1000000);
     assert_true(a.p.sc->key_update.phase_answered);
-    a.p.sc->key_update.phase_answered = false; /* as if it had not been possible for so long */
+    a.p.sc->key_update.phase_answered = false; /* as if it had not been able to answer until now */
     ping(&a, 2, 2);
     assert_closed_with(a.p.sc, XL_QERR_KEY_UPDATE);
     attack_free(&a);
@@ -239,7 +239,7 @@ ATTACK_TEST(keys_of_another_phase_than_the_packet_names_open_nothing) {
     ping(a, 1, 2);
     a->names_other_phase = true;
     ping(a, 1, 3); /* before the next keys are there */
-    ping(a, 0, 1); /* with the previous ones, as if with the present */
+    ping(a, 0, 1); /* under the previous keys, but with the present key phase */
     assert_int_equal(4, a->p.sc->key_update.forged_packets);
     assert_int_equal(XL_CONN_OPEN, a->p.sc->state);
 }
@@ -264,7 +264,7 @@ ATTACK_TEST(forgeries_are_counted_over_all_keys_and_paths_up_to_the_limit) {
     assert_closed_with(s, XL_QERR_AEAD_LIMIT);
 }
 
-/* Whoever sees the first packet, or chose the connection ID himself, can make them as he likes. */
+/* Anybody who sees the first packet, or chose its connection ID, can forge them. */
 PAIR_TEST(forged_initials_do_not_count) {
     uint8_t first[PAIR_MTU], copy[PAIR_MTU];
     xl_datagram d;
@@ -325,7 +325,7 @@ PAIR_TEST(honest_ends_update_as_often_as_they_may_without_a_fault) {
     assert_in_range(p->cc->key_update.generation, 8, (p->request[i].done_at - began) / 100000);
 }
 
-/* The server takes the RTT of a path that its client has moved to for 333 ms, until it has a sample. */
+/* After its client has moved, the server assumes an RTT of 333 ms for the path until it has a sample. */
 PAIR_TEST(an_end_with_a_longer_rtt_takes_updates_from_one_with_a_shorter) {
     pair_init(p, 8, 1, 10000);
     pair_establish(p);
@@ -414,7 +414,7 @@ PAIR_TEST(a_path_that_is_not_used_is_asked_so_that_the_keys_can_be_updated) {
     pair_init(p, 7, 2, 10000);
     pair_multipath(p, "minrtt", "none");
     limit(&p->link[0], 1000);
-    p->link[1].delay_us[0] = p->link[1].delay_us[1] = 300000; /* nothing of one window goes there */
+    p->link[1].delay_us[0] = p->link[1].delay_us[1] = 300000; /* a window's data never goes there */
     p->client_config.limits.packets_per_key = p->server_config.limits.packets_per_key = 1000;
     pair_establish(p);
     pair_run(p, 3000000);
@@ -425,7 +425,7 @@ PAIR_TEST(a_path_that_is_not_used_is_asked_so_that_the_keys_can_be_updated) {
         p->request[i].used = false;
     }
     assert_false(p->client_closed);
-    assert_true(p->sc->key_update.generation >= 2); /* the first follows from the packets that opened the path */
+    assert_true(p->sc->key_update.generation >= 2); /* the packets that opened the path permit the first */
     assert_int_equal(p->sc->key_update.generation, p->cc->key_update.generation);
 }
 
@@ -435,7 +435,7 @@ PAIR_TEST(a_dark_path_does_not_keep_the_keys_from_being_updated) {
     pair_multipath(p, "minrtt", "none");
     p->client_config.scheme.suspect = p->server_config.scheme.suspect = false;
     limit(&p->link[0], 1000);
-    p->link[1].delay_us[0] = p->link[1].delay_us[1] = 300000; /* nothing of one window goes there */
+    p->link[1].delay_us[0] = p->link[1].delay_us[1] = 300000; /* a window's data never goes there */
     p->client_config.limits.packets_per_key = p->server_config.limits.packets_per_key = 1000;
     pair_establish(p);
     pair_run(p, 3000000);
@@ -498,7 +498,7 @@ PAIR_TEST(every_open_path_that_answers_counts) {
     p->sc->path[1]->state = XL_PATH_SUSPECT;
     assert_true(xl_conn_may_update_keys(p->sc));
     p->sc->path[0]->phase.is_acked = false;
-    p->sc->path[0]->state = XL_PATH_SUSPECT; /* none that counts, and the phase is not acknowledged at all */
+    p->sc->path[0]->state = XL_PATH_SUSPECT; /* no path counts, and nothing of the phase is acknowledged */
     assert_false(xl_conn_may_update_keys(p->sc));
 }
 

@@ -1,4 +1,4 @@
-/* When a connection's qlog comes into being, and what it has then. */
+/* When a connection's qlog begins, and what it contains then. */
 #include "testing/attack.h"
 
 #include "connection/path_table.h"
@@ -38,7 +38,7 @@ static void finish(logged *l) {
     free(l->log.text);
 }
 
-/* A client that sends its first flight, with a ClientHello that is answered, and nothing more. */
+/* Delivers a client's first flight, with a ClientHello that is answered, and nothing more. */
 static void send_first_flight(logged *l, uint64_t seed) {
     pair *p = &l->p;
     int error;
@@ -99,7 +99,7 @@ TEST(a_servers_log_begins_with_the_first_packet_though_it_is_opened_later) {
     finish(&l);
 }
 
-/* Acknowledgements come back on another path: nothing else has the RTT. */
+/* Acknowledgements come back on another path, so that nothing else has the RTT. */
 ATTACK_TEST(an_rtt_that_a_path_response_measures_is_in_the_log) {
     pair *p = &a->p;
     pair_init(p, 1, 2, 10000);

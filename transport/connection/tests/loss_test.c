@@ -1,9 +1,9 @@
-/* What loss, acknowledgement and probe timeouts mean for a connection (RFC 9002 sections 6 and 7). */
+/* Loss, acknowledgements and probe timeouts of a connection (RFC 9002 sections 6 and 7). */
 #include "testing/pair.h"
 
 #include "connection/path_table.h"
 
-/* A download on one path of 20 Mbit/s that has settled. */
+/* Begins a download on one path of 20 Mbit/s and runs until it has settled. */
 static void begin(pair *p, uint64_t seed) {
     pair_init(p, seed, 1, 20000);
     p->link[0].bytes_per_s[0] = p->link[0].bytes_per_s[1] = 2500000;
@@ -25,7 +25,7 @@ static void until_ptos(pair *p, uint64_t count) {
     assert_int_equal(count, p->sc->path[0]->flight.pto_count);
 }
 
-/* PTO is some 70 ms. */
+/* The PTO is about 70 ms. */
 PAIR_TEST(requests_that_follow_each_other_do_not_hide_a_dark_path) {
     pair_init(p, 7, 2, 10000);
     pair_multipath(p, "redundant", "none"); /* a request goes on both paths */
@@ -40,7 +40,7 @@ PAIR_TEST(requests_that_follow_each_other_do_not_hide_a_dark_path) {
     assert_int_equal(XL_PATH_SUSPECT, p->cc->path[1]->state);
 }
 
-/* What the link holds back in a stall arrives afterwards: the first probe has taken 8 s, the last one less than one. */
+/* What the link held back in a stall arrives afterwards: the first probe took 8 s, the last one less than one. */
 PAIR_TEST(a_stalled_path_is_found_out_as_fast_the_next_time) {
     pair_init(p, 9, 2, 10000);
     pair_multipath(p, "redundant", "none");
@@ -53,7 +53,7 @@ PAIR_TEST(a_stalled_path_is_found_out_as_fast_the_next_time) {
     assert_int_equal(XL_PATH_SUSPECT, p->cc->path[1]->state);
     pair_run(p, 600000);
     assert_int_equal(XL_PATH_ACTIVE, p->cc->path[1]->state);
-    assert_in_range(p->cc->path[1]->ack_rtt.latest, 20000, 25000); /* it was asked once more as soon as it answered */
+    assert_in_range(p->cc->path[1]->ack_rtt.latest, 20000, 25000); /* it was probed once more as soon as it answered */
     p->link[1].dark[0] = p->link[1].dark[1] = true;
     pair_ask(p, 1000);
     pair_run(p, 5000000);
@@ -83,7 +83,8 @@ PAIR_TEST(what_probes_carried_on_a_suspect_path_is_sent_on_the_one_that_answers)
     assert_true(p->request[asked].done);
 }
 
-/* Until the first acknowledgement after an outage, which declares lost what it took; gives the window then. */
+/* Runs until the first acknowledgement after an outage, which declares the packets of the outage lost. Returns the
+ * window then. */
 static uint64_t window_after_outage(pair *p) {
     uint64_t lost = p->sc->path[0]->stats.packets_lost, end = p->now + 20000000;
     set_dark(p, false, false);
@@ -93,7 +94,7 @@ static uint64_t window_after_outage(pair *p) {
     return xl_path_window(p->sc->path[0]);
 }
 
-/* Packets that left before the last acknowledgement came are part of the outage, too. */
+/* Packets sent before the last acknowledgement came are part of the outage, too. */
 PAIR_TEST(an_outage_longer_than_the_persistent_duration_collapses_the_window) {
     begin(p, 1);
     assert_true(xl_path_window(p->sc->path[0]) > 20 * PAIR_MTU);
@@ -102,7 +103,7 @@ PAIR_TEST(an_outage_longer_than_the_persistent_duration_collapses_the_window) {
     assert_in_range(window_after_outage(p), 1, xl_cc_minimum_window(PAIR_MTU));
 }
 
-/* RFC 9002 section 5.2: during the outage the way became three times as long. */
+/* RFC 9002 section 5.2: the path became three times as long during the outage. */
 PAIR_TEST(persistent_congestion_restarts_the_minimum_of_the_rtt) {
     begin(p, 1);
     const xl_path *path = p->sc->path[0];
@@ -148,7 +149,7 @@ PAIR_TEST(an_outage_in_which_a_packet_arrived_is_not_persistent) {
     assert_true(window_after_outage(p) > 10 * PAIR_MTU);
 }
 
-/* RFC 9002 section 7: what is no probe after a timeout waits for room. */
+/* RFC 9002 section 7: only the probes of a timeout may exceed the window. */
 PAIR_TEST(pings_and_measurements_keep_to_the_congestion_window) {
     begin(p, 1);
     xl_path *path = p->sc->path[0];
@@ -191,7 +192,7 @@ PAIR_TEST(no_probe_leaves_while_a_packet_waits_for_the_time_threshold) {
     assert_int_equal(1, p->cc->path[0]->stats.packets_lost);
 }
 
-/* RFC 9000 section 13.2.4: ranges whose acknowledgement was acknowledged are left out of the next ones. */
+/* RFC 9000 section 13.2.4: ranges whose acknowledgement was acknowledged are omitted from later ones. */
 TEST(acknowledged_acknowledgements_are_not_repeated) {
     for (size_t links = 1; links <= 2; links++) {
         pair p;

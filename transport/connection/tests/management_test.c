@@ -1,4 +1,4 @@
-/* Automatic path management on the virtual clock: standby by RTT or loss, abandon, and the way back. */
+/* Automatic path management on the virtual clock: standby by RTT or loss, abandonment, and return. */
 #include "testing/pair.h"
 
 static void limit(pair_link *l, uint64_t mbps) {
@@ -30,7 +30,7 @@ static void start(pair *p, uint64_t seed, bool client, bool server) {
     assert_int_equal(XL_PATH_ACTIVE, pair_server_path(p, 1).state);
 }
 
-/* Path 1 in steps that no probe timeout mistakes for an outage. */
+/* Slows path 1 down in steps that no probe timeout takes for an outage. */
 static void slow_down(pair *p) {
     for (uint64_t one_way_us = 40000; one_way_us <= 240000; one_way_us += 40000) {
         delay(&p->link[1], one_way_us);
@@ -40,11 +40,11 @@ static void slow_down(pair *p) {
 
 PAIR_TEST(a_slow_path_stands_by_until_it_is_fit_again) {
     start(p, 200, false, true);
-    slow_down(p); /* not at once: it might be a moment */
+    slow_down(p); /* not at once: the delay might pass */
     assert_int_equal(XL_PATH_ACTIVE, pair_server_path(p, 1).state);
     pair_run(p, 4000000);
     assert_int_equal(XL_PATH_STANDBY, pair_server_path(p, 1).state);
-    assert_int_equal(XL_PATH_STANDBY, p->cc->path[1]->state); /* the client was told */
+    assert_int_equal(XL_PATH_STANDBY, p->cc->path[1]->state); /* the client got PATH_STATUS */
     assert_non_null(strstr(p->qlog.text, "multipath:path_decision"));
     assert_non_null(strstr(p->qlog.text, "standby: RTT of "));
     pair_run(p, 5000000);
@@ -101,13 +101,13 @@ PAIR_TEST(losses_of_long_ago_are_not_held_against_a_path) {
 
 PAIR_TEST(what_the_application_put_away_stays_away) {
     start(p, 207, false, true);
-    p->sc->path[1]->watch.turns = 1; /* it was put away by management before */
+    p->sc->path[1]->watch.turns = 1; /* management had set it to standby before */
     assert_int_equal(0, xl_connection_set_path_status(p->sc, 1, XL_STATUS_STANDBY, p->now));
-    pair_run(p, 10000000); /* fit all the time */
+    pair_run(p, 10000000); /* good all the time */
     assert_int_equal(XL_PATH_STANDBY, pair_server_path(p, 1).state);
 }
 
-/* However often it came and went: 32 times two seconds. */
+/* 32 times two seconds, after any number of turns. */
 PAIR_TEST(the_time_away_does_not_double_without_end) {
     start(p, 208, false, true);
     p->sc->path[1]->watch.turns = 40;
@@ -137,12 +137,12 @@ PAIR_TEST(a_dead_path_is_abandoned_and_comes_back_with_a_new_id) {
     start(p, 204, true, false);
     uint64_t path_id = p->cc->path[1]->cids.remote_path_id;
     set_dark(&p->link[1], true);
-    pair_run(p, 8000000); /* dark, asked, suspect, but not for 10 s yet */
+    pair_run(p, 8000000); /* dark, probed and suspect, but for less than 10 s */
     assert_int_equal(XL_PATH_SUSPECT, p->cc->path[1]->state);
     pair_run(p, 6000000);
     assert_int_equal(XL_PATH_CLOSED, p->cc->path[1]->state);
     assert_int_equal(XL_PATH_CLOSED, pair_server_path(p, 1).state);
-    assert_int_equal(XL_PATH_VALIDATING, p->cc->path[2]->state); /* opened anew, and asking */
+    assert_int_equal(XL_PATH_VALIDATING, p->cc->path[2]->state); /* opened again, and validating */
     set_dark(&p->link[1], false);
     pair_run(p, 4000000);
     assert_int_equal(XL_PATH_ACTIVE, p->cc->path[2]->state);
@@ -150,7 +150,7 @@ PAIR_TEST(a_dead_path_is_abandoned_and_comes_back_with_a_new_id) {
     assert_true(pair_server_path(p, 2).stream_bytes_sent > 200000);
 }
 
-/* All slots were in use once: the new path has no other place than that of the old one. */
+/* All slots were in use once, so the new path can only take the old one's. */
 PAIR_TEST(a_path_that_returns_to_its_own_place_has_its_addresses) {
     start(p, 208, true, false);
     for (int i = 2; i < XL_MAX_PATHS; i++)

@@ -1,5 +1,5 @@
-/* Migration by the letter of RFC 9000 sections 8.2 and 9: what the peer forbids, what is proven before, and which
- * connection IDs go when. */
+/* Migration by the letter of RFC 9000 sections 8.2 and 9: what the peer forbids, what is validated before, and when
+ * connection IDs are retired. */
 #include "connection/migration.h"
 #include "testing/pair.h"
 
@@ -19,7 +19,7 @@ static void set_dark(pair_link *l, bool dark) {
     l->dark[0] = l->dark[1] = dark;
 }
 
-/* The number of a download that the first path leaves in its midst. */
+/* Asks for a download, and makes the first path dark in the middle of it. Returns the download's index. */
 static size_t ask_and_lose_the_first_path(pair *p) {
     size_t i = pair_ask(p, 6000000);
     pair_run(p, 1000000);
@@ -56,7 +56,7 @@ PAIR_TEST(a_client_opens_no_path_where_the_server_disables_active_migration) {
     assert_int_equal(0, p->link[1].packets[0]);
 }
 
-/* A candidate with the addresses of the path in use, as a client has that registers its only interface twice. */
+/* A candidate with the addresses of the path in use: a client may register its only interface twice. */
 PAIR_TEST(a_client_may_migrate_to_a_path_with_the_same_addresses) {
     pair_init(p, 7, 1, 15000);
     p->client_config.scheme.enable_migration = true;
@@ -65,7 +65,7 @@ PAIR_TEST(a_client_may_migrate_to_a_path_with_the_same_addresses) {
     assert_int_equal(1, xl_connection_add_path(p->cc, &p->link[0].client, &p->link[0].server, XL_TECH_LTE, p->now));
     size_t i = pair_ask(p, 50000000);
     for (uint64_t away_us = 500000; p->client_migrations == 0 && away_us < 5000000; away_us += 50000) {
-        set_dark(&p->link[0], true); /* until the answer to a challenge is the first to come back */
+        set_dark(&p->link[0], true); /* until the first packet to come back is the answer to a challenge */
         pair_run(p, away_us);
         set_dark(&p->link[0], false);
         pair_run(p, 200000);
@@ -88,10 +88,10 @@ PAIR_TEST(a_path_that_is_probed_has_a_connection_id_of_its_own) {
     assert_false(xl_cid_equal(&p->cc->path[1]->cids.remote, &p->cc->path[0]->cids.remote));
     assert_true(pair_finish(p, i, 60000000) != UINT64_MAX);
     assert_false(
-        xl_cid_equal(&p->sc->path[1]->cids.remote, &p->sc->path[0]->cids.remote)); /* the server's answers, too */
+        xl_cid_equal(&p->sc->path[1]->cids.remote, &p->sc->path[0]->cids.remote)); /* in the server's answers, too */
 }
 
-/* The server may need the old CID as long as it does not use the new path. */
+/* The server may need the old CID until it uses the new path. */
 PAIR_TEST(the_old_connection_id_stays_until_the_server_has_followed) {
     pair_init(p, 7, 2, 15000);
     p->client_config.scheme.enable_migration = true;
@@ -121,7 +121,7 @@ PAIR_TEST(a_client_leaves_a_path_whose_uplink_alone_is_dark) {
     assert_int_equal(1, p->client_migrations);
 }
 
-/* Steps of a server that answers no path on which it is only probed: such as one that has no connection ID to spare. */
+/* A step with a server that answers on no path that is only probed, such as one that has no spare connection ID. */
 static void step_without_answers_to_probes(pair *p) {
     p->link[1].dark[1] = p->sc->active == 0;
     assert_true(pair_step(p));
@@ -138,7 +138,7 @@ PAIR_TEST(a_client_whose_probes_are_not_answered_moves_all_the_same) {
     assert_int_equal(1, p->client_migrations);
 }
 
-/* What is only slow, or lost once, shall not take the server along. */
+/* A path that is only slow, or loses one packet, must not move the server. */
 PAIR_TEST(the_first_probes_leave_the_server_where_it_is) {
     pair_init(p, 12, 2, 15000);
     p->client_config.scheme.enable_migration = true;
@@ -151,7 +151,7 @@ PAIR_TEST(the_first_probes_leave_the_server_where_it_is) {
 }
 
 typedef struct {
-    size_t largest; /* datagram to the client */
+    size_t largest; /* largest datagram to the client */
 } sizes;
 
 static void note_size(void *user, bool to_server, uint8_t *data, size_t len) {
@@ -161,7 +161,7 @@ static void note_size(void *user, bool to_server, uint8_t *data, size_t len) {
         s->largest = len;
 }
 
-/* A PING of some 40 bytes from a new address allows an answer of three times as much. */
+/* A PING of about 40 bytes from a new address permits an answer of at most three times its size. */
 PAIR_TEST(a_challenge_that_had_to_be_small_is_repeated_in_a_large_datagram) {
     sizes seen = {0};
     pair_init(p, 9, 2, 15000);
@@ -205,7 +205,8 @@ PAIR_TEST(a_candidate_that_did_not_answer_is_asked_again) {
     assert_int_equal(1, p->client_migrations);
 }
 
-/* RFC 9000 section 8.2.3: the data of any previous PATH_CHALLENGE. Each one is repeated here before it is answered. */
+/* RFC 9000 section 8.2.3: an answer to any earlier PATH_CHALLENGE counts. Each is repeated here before it is
+ * answered. */
 PAIR_TEST(a_path_slower_than_the_repetition_is_validated_by_the_first_answer) {
     pair_init(p, 7, 2, 15000);
     p->client_config.scheme.enable_migration = true;

@@ -1,7 +1,7 @@
 /* The path MTU of a connection: RFC 9000 section 14, RFC 8899. */
 #include "testing/pair.h"
 
-/* A link of 20 Mbps and 40 ms that carries datagrams of `mtu` bytes; nothing of that is known to the ends. */
+/* A link of 20 Mbps and 40 ms that carries datagrams of up to `mtu` bytes; the ends do not know that. */
 static void start(pair *p, size_t mtu) {
     pair_init(p, 11, 2, 20000);
     p->link_count = 1;
@@ -30,9 +30,9 @@ TEST(a_download_finds_what_its_path_carries) {
         connect_ends(&p);
         assert_int_equal(1200, size_of(&p, 0));
         uint64_t took = pair_finish(&p, pair_ask(&p, 5000000), 10000000);
-        assert_true(took < 2700000); /* 2 s of link, a search of some round trips does not hold it up */
+        assert_true(took < 2700000); /* 2 s by the link's rate: a search of some round trips does not delay it */
         assert_in_range(size_of(&p, 0), mtu[i] < 1208 ? 1200 : mtu[i] - 7, mtu[i]);
-        /* The probes that were lost were no congestion. */
+        /* Lost MTU probes are no congestion. */
         assert_true(p.sc->path[0]->cc.ops->ssthresh(p.sc->path[0]->cc.state) == UINT64_MAX || mtu[i] == 1452 ||
                     pair_server_path(&p, 0).cwnd_bytes > 60000);
         pair_free(&p);

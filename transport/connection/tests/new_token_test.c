@@ -5,7 +5,7 @@ static bool is_known_at_once(world *w) {
     const xl_endpoint *server = w->p.server;
     size_t before = server->count;
     come_back(w);
-    pair_run(&w->p, 20500); /* the first flight is there */
+    pair_run(&w->p, 20500); /* the first flight has arrived */
     return server->count > before && server->connection[server->count - 1]->path[0]->validation.is_done;
 }
 
@@ -15,17 +15,17 @@ WORLD_TEST(a_token_validates_the_address_it_was_made_for) {
     w->p.server_config.limits.retry_always = true;
     pair_establish(&w->p);
     pair_run(&w->p, 500000);
-    assert_true(is_known_at_once(w)); /* no Retry, though it is asked of everybody */
+    assert_true(is_known_at_once(w)); /* no Retry, although every other client gets one */
     assert_false(w->p.cc->handshake.has_retry);
     pair_run(&w->p, 500000);
     w->p.link[0].client.ip[3] ^= 1;
     come_back(w);
     pair_run(&w->p, 500000);
-    assert_true(w->p.cc->handshake.has_retry); /* of another address: as if there were none */
+    assert_true(w->p.cc->handshake.has_retry); /* a token of another address counts as none */
     assert_true(w->p.cc->handshake.is_confirmed);
 }
 
-/* A client whose address changes comes back from the new one (section 9.3: another token once it is proven). */
+/* A client whose address changes comes back from the new one (section 9.3: another token once it is validated). */
 TEST(a_client_that_moved_has_a_token_for_its_new_address) {
     for (int multipath = 0; multipath < 2; multipath++) {
         world w;
@@ -69,7 +69,7 @@ WORLD_TEST(a_token_that_came_before_proves_nothing) {
     assert_false(is_known_at_once(w));
 }
 
-/* Starts the server's machine again, and with it its clock, `us` after what the client last saw. Its secret stays. */
+/* Restarts the server's machine `us` later, with a clock that begins again. The server's secret stays. */
 static void restart_machine(world *w, uint64_t us) {
     pair *p = &w->p;
     int error;
@@ -87,7 +87,7 @@ TEST(a_token_keeps_its_age_when_the_machine_starts_again) {
         bool is_known;
     } table[] = {
         {10 * UINT64_C(60000000), 60000000, true},               /* the new clock is behind the token's time */
-        {0, 10 * UINT64_C(60000000), true},                      /* and now not */
+        {0, 10 * UINT64_C(60000000), true},                      /* the new clock is past the token's time */
         {0, 24 * XL_TOKEN_LIFETIME_US, false},                   /* the new clock shows nearly the token's time */
         {XL_TOKEN_LIFETIME_US / 2, XL_TOKEN_LIFETIME_US, false}, /* too old, and the new clock behind its time */
     };

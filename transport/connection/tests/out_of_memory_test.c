@@ -1,6 +1,6 @@
 #include "testing/pair.h"
 
-/* The linker's --wrap=calloc leads every calloc() of the library here. */
+/* The linker's --wrap=calloc redirects the library's calls of calloc() here. */
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 
@@ -10,7 +10,7 @@ void *__wrap_calloc(size_t count, size_t size) {
     return is_exhausted ? NULL : __real_calloc(count, size);
 }
 
-/* As many packets in flight as the table of sent packets has room for: it has to grow, and cannot. */
+/* As many packets are in flight as the table of sent packets holds: it has to grow, and cannot. */
 PAIR_TEST(a_failed_allocation_is_told_as_such) {
     pair_init(p, 1, 1, 100000);
     pair_capture_qlog(p);

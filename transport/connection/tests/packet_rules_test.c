@@ -6,7 +6,7 @@
 
 /* ---- With valid keys ---- */
 
-/* A PING in a packet whose first byte has these bits, besides those of its form. */
+/* Returns the error after a PING in a packet whose first byte has these bits besides those of its form. */
 static uint64_t error_of_first_byte(bool to_server, uint8_t bits) {
     attack a;
     begin(&a, to_server, XL_DIALECT_XLINK, 1);
@@ -53,13 +53,13 @@ TEST(what_only_servers_send_is_a_violation_from_a_client) {
     assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
 }
 
-/* By connection IDs the nonce has 32 bits of the sequence number: 1 and 2^32 + 1 would be one path to it. */
+/* The nonce holds 32 bits of the connection ID's sequence number: for it, 1 and 2^32 + 1 would be one path. */
 TEST(a_connection_id_whose_number_the_nonce_cannot_hold_is_a_violation) {
     for (uint64_t sequence = UINT32_MAX; sequence <= (UINT64_C(1) << 32) + 1; sequence += 2) {
         attack a;
         const xl_cid cid = cid_of(1);
         begin(&a, true, XL_DIALECT_XLINK, 2);
-        a.p.sc->remote_cids.count = 2; /* the client has left the others */
+        a.p.sc->remote_cids.count = 2; /* as if the client had retired the others */
         xl_frame_put_new_cid(&a.w, sequence, 0, &cid, token);
         assert_int_equal(sequence > UINT32_MAX ? XL_QERR_MP_PROTOCOL_VIOLATION : STILL_OPEN, outcome(&a));
     }
@@ -86,7 +86,7 @@ PAIR_TEST(nothing_answers_a_version_negotiation) {
     assert_int_equal(0, xl_endpoint_transmit(p->server, out, sizeof out, &d, p->now));
 }
 
-/* Its client's first packet, as it is or with a shorter destination connection ID. */
+/* Whether a client's first packet is admitted, as it is or with a shorter destination connection ID. */
 static bool is_admitted(size_t dcid_bytes) {
     pair p;
     pair_init(&p, 2, 1, 10000);

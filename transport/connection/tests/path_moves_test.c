@@ -6,7 +6,7 @@
 
 /* ---- NAT rebinding: the server sees a new address on path 1 while path 0 goes on ---- */
 
-/* The first packet from path 1's new address has reached the server. */
+/* Runs until the first packet from path 1's new address has reached the server. */
 static void wait_until_rebound(pair *p) {
     uint64_t end = p->now + 1000000;
     while (p->sc->path[1]->validation.is_done && p->now < end)
@@ -22,7 +22,7 @@ PAIR_TEST(a_new_port_is_validated_while_the_other_path_goes_on) {
     uint64_t cid = p->cc->path[1]->cids.remote_path_id, on_0 = sent_on(p, 0);
     xl_path_stats was = pair_server_path(p, 1);
     p->link[1].nat = pair_addr(3, 5000);
-    /* As soon as a packet has come from there: not valid, nothing but the challenge goes there. */
+    /* After the first packet from there the path is not valid, and nothing but the challenge goes there. */
     wait_until_rebound(p);
     uint64_t on_1 = sent_on(p, 1);
     pair_run(p, 10000);
@@ -33,7 +33,7 @@ PAIR_TEST(a_new_port_is_validated_while_the_other_path_goes_on) {
     assert_true(p->sc->path[1]->validation.is_done);
     xl_path_stats is = pair_server_path(p, 1);
     assert_true(xl_addr_equal(&is.remote, &p->link[1].nat));
-    /* Only the port changed: what is known of the network path holds (RFC 9000 section 9.4). */
+    /* Only the port changed: the path's measurements are kept (RFC 9000 section 9.4). */
     assert_int_equal(was.min_rtt_us, is.min_rtt_us);
     assert_true(is.cwnd_bytes > was.cwnd_bytes / 2);
     assert_int_equal(cid, p->cc->path[1]->cids.remote_path_id); /* the client does not know */
@@ -57,7 +57,7 @@ PAIR_TEST(a_new_host_starts_with_a_new_window_and_rtt) {
     assert_true(xl_addr_equal(&p->sc->path[1]->remote, &p->link[1].nat));
 }
 
-/* The new address never answers: little goes there, and the path returns to the one that was validated. */
+/* The new address never answers: little is sent there, and the path returns to the validated one. */
 PAIR_TEST(an_address_that_does_not_answer_gets_little_and_loses_the_path) {
     pair_init(p, 132, 2, 10000);
     start(p);
@@ -127,7 +127,7 @@ static void set_dark(pair_link *l, bool dark) {
     l->dark[0] = l->dark[1] = dark;
 }
 
-/* How long after the outage the client moves, in its PTOs of that moment. */
+/* Returns how long after the outage the client moves, in PTOs of that moment. */
 static double ptos_until_migration(unsigned ptos) {
     pair p;
     start_migrating(&p, 140, ptos);
@@ -180,7 +180,7 @@ TEST(migration_returns_when_the_primary_has_been_back_for_a_while) {
         set_dark(&p.link[0], true);
         pair_run(&p, 2000000);
         assert_int_equal(1, p.cc->active);
-        set_dark(&p.link[0], false); /* back, but not for long: nobody goes there */
+        set_dark(&p.link[0], false); /* back for a short time only: the client does not return */
         pair_run(&p, 2500000);
         set_dark(&p.link[0], true);
         pair_run(&p, 2500000);
@@ -197,7 +197,7 @@ TEST(migration_returns_when_the_primary_has_been_back_for_a_while) {
     }
 }
 
-/* Path 0 is dark until the client has left it. Ends when the server has followed it back. */
+/* Path 0 is dark until the client has left it. Returns when the server has followed it back. */
 static void leave_and_come_back(pair *p, size_t request) {
     set_dark(&p->link[0], true);
     pair_run(p, 1500000);
@@ -220,8 +220,8 @@ PAIR_TEST(coming_back_starts_a_new_window) {
     assert_true(pair_finish(p, i, 60000000) != UINT64_MAX);
 }
 
-/* What had left the path before it came back, and is acknowledged after, is no sample of its rate: its count of
- * delivered bytes is that of before. */
+/* Packets that left the path before the client did, and are acknowledged after its return, are no sample of the rate:
+ * their counts of delivered bytes are old ones. */
 PAIR_TEST(coming_back_by_bbr_takes_no_rate_from_before) {
     init_migrating(p, 143);
     p->client_config.limits.migrate_back = true;
@@ -240,8 +240,8 @@ PAIR_TEST(coming_back_by_bbr_takes_no_rate_from_before) {
 
 /* ---- one path in the place of another ---- */
 
-/* A client whose address changes often: the server's paths have one packet number space, and a packet that was lost on
- * one arrives after all, once its place is another path's. */
+/* A client whose address changes often. The server's paths have one packet number space, and a packet lost on one path
+ * arrives after all when its slot is another path's. */
 PAIR_TEST(packets_of_a_path_do_not_count_for_the_one_in_its_place) {
     start_migrating(p, 145, 0);
     size_t i = pair_ask(p, 2000000);
@@ -260,14 +260,14 @@ PAIR_TEST(packets_of_a_path_do_not_count_for_the_one_in_its_place) {
     xl_ack_frame f = {.range_count = 1, .ranges = {{lost->pn, lost->pn}}};
     xl_path *fresh = xl_conn_path_new(p->sc, &p->link[0].server, &p->link[1].client, XL_TECH_LTE);
     assert_ptr_equal(fresh, p->sc->path[1]);
-    fresh->flight.unanswered = 7; /* an acknowledgement of its own sets it back */
+    fresh->flight.unanswered = 7; /* an acknowledgement of its own packets resets it */
     assert_int_equal(0, xl_conn_take_ack(p->sc, &p->sc->space[XL_LEVEL_APP], XL_LEVEL_APP, p->sc->path[0], &f));
     assert_int_equal(fresh->flight.unanswered, 7);
     p->link[0].loss = 0;
     assert_true(pair_finish(p, i, 20000000) != UINT64_MAX);
 }
 
-/* As any suspect path, though what was known of its RTT is gone. */
+/* Like any suspect path, although its RTT was forgotten. */
 PAIR_TEST(a_suspect_path_that_moves_is_asked_at_least_once_a_second) {
     pair_init(p, 140, 2, 10000);
     p->server_config.scheme.dialect = XL_DIALECT_IETF;

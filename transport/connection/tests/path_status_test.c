@@ -15,10 +15,10 @@ TEST(a_standby_path_carries_no_data_and_stays_validated) {
         uint64_t before = sent_on(&p, 1), packets = p.link[1].packets[1];
         assert_true(pair_finish(&p, pair_ask(&p, 8000000), 20000000) >= 3200000); /* the time of one path */
         assert_int_equal(before, sent_on(&p, 1));
-        assert_in_range(p.link[1].packets[1] - packets, 2, 20); /* it was asked whether it is there */
+        assert_in_range(p.link[1].packets[1] - packets, 2, 20); /* it was probed */
         assert_true(p.sc->path[1]->validation.is_done);
         assert_true(p.now - p.sc->path[1]->last_received_at < 1200000);
-        /* Available again: by the side that asked, and it is used. */
+        /* Available again, by the side that asked for standby, and used. */
         assert_int_equal(0, xl_connection_set_path_status(who, 1, XL_STATUS_AVAILABLE, p.now));
         assert_true(pair_finish(&p, pair_ask(&p, 8000000), 20000000) < 2600000);
         assert_true(sent_on(&p, 1) > before + 2000000);
@@ -36,7 +36,7 @@ TEST(a_status_that_does_not_exist_is_refused) {
     pair_free(&p);
 }
 
-/* The first path began with the 1200 bytes of the handshake: nothing of that stays. */
+/* The first path began with the 1200 bytes of the handshake, which has no lasting effect. */
 TEST(the_first_path_is_as_good_as_later_ones) {
     for (size_t i = 0; xl_cc_name(i); i++) {
         pair p;
@@ -56,7 +56,7 @@ TEST(the_first_path_is_as_good_as_later_ones) {
             assert_int_equal(second->pacer.burst, first->pacer.burst);
             first->cc.ops->on_persistent_congestion(first->cc.state, p.now);
             second->cc.ops->on_persistent_congestion(second->cc.state, p.now);
-            assert_int_equal(xl_path_window(second), xl_path_window(first)); /* so many packets, of one size */
+            assert_int_equal(xl_path_window(second), xl_path_window(first)); /* as many packets, of one size */
             assert_int_equal(0, xl_path_window(first) % PAIR_MTU);
         }
         pair_free(&p);
@@ -94,8 +94,8 @@ TEST(a_standby_path_takes_over_when_the_available_one_fails) {
     }
 }
 
-/* While both are dark neither is suspect: there is no healthy one. The first that answers makes the other one suspect,
- * which has nothing in flight then. */
+/* While both are dark, neither is suspect, since there is no healthy one. When one answers, the other becomes suspect,
+ * with nothing in flight. */
 PAIR_TEST(a_path_that_is_given_up_when_another_answers_is_still_asked) {
     pair_init(p, 126, 2, 10000);
     start(p);

@@ -16,12 +16,12 @@ PAIR_TEST(an_ack_from_elsewhere_does_not_poison_the_rtt) {
     size_t i = pair_ask(p, 20000000);
     pair_run(p, 1500000);
     assert_false(p->request[i].done);
-    /* There on the slow path, back on the fast one: 80 + 10 ms and what queues; the path itself takes 160. */
+    /* Out on the slow path, back on the fast one: 80 + 10 ms and queueing. The slow path's own RTT is 160 ms. */
     assert_in_range(p->sc->path[1]->rtt.min, 160000, 161000);
     assert_true(p->sc->path[1]->rtt.smoothed >= 160000);
     assert_in_range(p->sc->path[1]->ack_rtt.min, 90000, 92000);
     assert_in_range(p->sc->path[0]->rtt.min, 20000, 21000);
-    /* The fast path's acknowledgements come back on it: both are one. */
+    /* The fast path's acknowledgements come back on it: both RTTs are equal. */
     assert_int_equal(p->sc->path[0]->rtt.min, p->sc->path[0]->ack_rtt.min);
 }
 
@@ -29,7 +29,7 @@ PAIR_TEST(the_rtt_stays_fresh_while_acks_come_from_elsewhere) {
     start_unequal(p, 101);
     size_t i = pair_ask(p, 20000000);
     pair_run(p, 500000);
-    delay(&p->link[1], 180000); /* the path turns slower, which no acknowledgement can say */
+    delay(&p->link[1], 180000); /* the path gets slower, which no acknowledgement can show */
     pair_run(p, 3000000);
     assert_false(p->request[i].done);
     assert_true(p->sc->path[1]->rtt.smoothed >= 240000);
@@ -53,7 +53,8 @@ PAIR_TEST(the_fastest_path_carries_the_acks) {
     assert_true(p->link[1].packets[0] - before < 60);
 }
 
-/* The fast path dies, one way or both: acknowledgements of what the slow one brings leave it within a probe timeout. */
+/* The fast path dies, in one direction or both: within a probe timeout the acknowledgements of the slow path's packets
+ * leave it. */
 TEST(acks_leave_a_path_that_has_gone_dark) {
     for (int both = 0; both < 2; both++) {
         pair p;
@@ -83,7 +84,7 @@ PAIR_TEST(a_path_comes_and_goes_in_mid_download) {
     size_t i = pair_ask(p, 30000000);
     uint64_t path_id = p->cc->path[1]->cids.remote_path_id;
     int index = 1;
-    /* More often than there are slots: those of abandoned paths serve again. */
+    /* More often than there are slots: those of abandoned paths are reused. */
     for (int k = 0; k < 12; k++) {
         assert_int_equal(0, xl_connection_close_path(p->cc, index, p->now));
         pair_run(p, 300000);
@@ -117,7 +118,7 @@ PAIR_TEST(the_first_path_may_go_and_another_come) {
     assert_true(sent_on(p, 2) > 1000000);
 }
 
-/* Each abandons the path that the other one's request goes out on. */
+/* Each end abandons the path that carries the other end's request. */
 TEST(ends_that_close_each_others_last_path_end_the_connection) {
     for (int dialect = XL_DIALECT_XLINK; dialect <= XL_DIALECT_IETF; dialect++) {
         pair p;
@@ -137,7 +138,7 @@ TEST(ends_that_close_each_others_last_path_end_the_connection) {
 }
 
 /* As above, in an outage: other packets are lost before those with the requests, and probes repeat the oldest packet.
- * Where the NAT of path 0 forgets the client, nothing of the server arrives there any more. */
+ * If the NAT of path 0 forgets the client, nothing from the server arrives there any more. */
 static void close_each_others_path_in_an_outage(pair *p, xl_dialect dialect) {
     pair_init(p, 149, 2, 10000);
     p->server_config.scheme.dialect = dialect;

@@ -1,4 +1,4 @@
-/* The server's preferred address: RFC 9000 section 9.6, and what RFC 10069 section 3 makes of it. */
+/* The server's preferred address: RFC 9000 section 9.6, and RFC 10069 section 3. */
 #include "testing/pair.h"
 
 #include "connection/preferred.h"
@@ -17,7 +17,7 @@ static void ietf(pair *p, uint64_t seed) {
     p->server_config.scheme.dialect = XL_DIALECT_IETF;
 }
 
-/* A download that is under way when the handshake is confirmed. */
+/* Begins a download, which is under way when the handshake is confirmed. */
 static size_t begin(pair *p) {
     pair_connect(p);
     while (!p->cc->handshake.is_complete)
@@ -38,7 +38,7 @@ PAIR_TEST(a_client_moves_to_the_preferred_address_and_nothing_is_lost) {
     assert_int_equal(active(p->cc)->cids.remote_sequence, 1);
     assert_int_equal(p->client_migrations, 1);
     assert_int_equal(p->server_migrations, 1);
-    assert_int_equal(p->cc->stats.datagrams_dropped, 0); /* what came from the old address counted */
+    assert_int_equal(p->cc->stats.datagrams_dropped, 0); /* packets from the old address were accepted */
     pair_run(p, 5000000);
     assert_null(xl_cids_by_sequence(&p->sc->local_cids, 0)); /* retired */
     assert_true(pair_finish(p, pair_ask(p, 10000), 10000000) != UINT64_MAX);
@@ -114,7 +114,7 @@ PAIR_TEST(a_server_without_connection_ids_may_name_no_address) {
     assert_int_equal(xl_conn_learn_preferred_address(p->cc), XL_QERR_TRANSPORT_PARAMETER);
 }
 
-/* disable_active_migration is of the address of the handshake (RFC 9000 section 18.2). */
+/* disable_active_migration applies to the address of the handshake (RFC 9000 section 18.2). */
 TEST(a_client_at_the_preferred_address_may_migrate) {
     for (int is_there = 0; is_there < 2; is_there++) {
         pair p;

@@ -1,5 +1,5 @@
 /* A NAT that moves several paths at once: paths over one pair of addresses (RFC 10069 section 5.2), opened before,
- * while and after their addresses change. Whatever the order, both ends use every path once the links are whole. */
+ * while and after their addresses change. In any order, both ends use every path once the links work again. */
 #include "testing/pair.h"
 #include "connection/path_table.h"
 
@@ -39,7 +39,7 @@ static void play(pair *p, const nat_story *story) {
         xl_connection_ping(p->cc, p->now);
     }
     pair_run(p, 8000000);
-    xl_connection_ping(p->cc, p->now); /* a NAT that moved is known to the server by the next packet */
+    xl_connection_ping(p->cc, p->now); /* the next packet shows the server that the NAT has moved */
     pair_run(p, 4000000);
 }
 
@@ -86,7 +86,7 @@ TEST(a_second_path_works_after_a_new_binding_that_was_dark_at_first) {
                 run(&(nat_story){.moves_at = at, .dark = dark, .returns = back ? 10000 : 0});
 }
 
-/* The first path has proven the new address by then: bytes from there count for that one. */
+/* The first path has validated the new address by then: bytes from there count for that path. */
 PAIR_TEST(a_path_that_moves_to_an_address_that_another_one_has_proven_works) {
     begin(p, XL_DIALECT_IETF, &(nat_story){0});
     pair_link *l = &p->link[0];
@@ -112,7 +112,7 @@ static void both_dialects(void (*each)(pair *)) {
     }
 }
 
-/* The client goes on to ask, so the server does not close what it was not heard on. */
+/* The client goes on probing, so the server does not close the path although it gets no answer. */
 static void opened_while_nothing_comes_back(pair *p) {
     pair_link *l = &p->link[0];
     l->dark[1] = true;
@@ -148,7 +148,7 @@ TEST(paths_over_one_pair_of_addresses_are_not_confused) {
     both_dialects(opened_at_once);
 }
 
-/* The client has not heard which of its connection IDs the server uses there: it is told once it has. */
+/* The client does not know yet which of its connection IDs the server uses there. It gets the close once it does. */
 static void closed_by_the_server_before_it_is_heard(pair *p) {
     pair_link *l = &p->link[0];
     l->dark[1] = true;
@@ -173,7 +173,7 @@ TEST(a_path_that_the_server_closes_before_it_is_heard_is_closed_at_both_ends) {
     both_dialects(closed_by_the_server_before_it_is_heard);
 }
 
-/* A client that has just moved is moved again by its NAT, and then hears nothing for a while. */
+/* A client that has just moved is moved again by its NAT, and then gets nothing for a while. */
 TEST(a_single_path_that_was_dark_while_it_moved_works_afterwards) {
     for (uint64_t after = 0; after <= 60000; after += 10000) {
         pair p;
@@ -193,7 +193,7 @@ TEST(a_single_path_that_was_dark_while_it_moved_works_afterwards) {
         xl_connection_ping(p.cc, p.now);
         pair_run(&p, 20000000);
         p.link[1].dark[1] = false;
-        for (int k = 0; k < 10; k++) { /* as one does who keeps a binding alive */
+        for (int k = 0; k < 10; k++) { /* as a client does to keep a binding alive */
             xl_connection_ping(p.cc, p.now);
             pair_run(&p, 2000000);
         }

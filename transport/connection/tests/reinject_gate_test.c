@@ -2,7 +2,7 @@
  * server, what the server decides by it, and copies while the gate is closed. */
 #include "testing/reinjection.h"
 
-/* How often the log has the gate's decision, each with another reason than the one before, for a certain reason. */
+/* Returns how often the log has a decision of the gate for the reason `why`, with another reason before it. */
 static size_t gate_decisions(const json_t *records, const char *why) {
     const char *before = "";
     size_t n = 0;
@@ -103,10 +103,10 @@ TEST(what_would_come_much_too_late_is_rescued_at_a_price_that_rises) {
     uint64_t with = time_with_a_full_buffer(120000, 0, &copied);
     assert_true(copied >= 3 * PACKET - 100);
     assert_true(with + 100000 < without);
-    uint64_t later = time_with_a_full_buffer(120000, 2 * 32000, &copied); /* silence must have lasted for longer */
+    uint64_t later = time_with_a_full_buffer(120000, 2 * 32000, &copied); /* a longer silence is required */
     assert_true(copied >= 3 * PACKET - 100);
     assert_true(with + 100000 < later && later + 100000 < without);
-    time_with_a_full_buffer(120000, 3 * 32000 - PACKET, &copied); /* enough for a packet, and not for all of them */
+    time_with_a_full_buffer(120000, 3 * 32000 - PACKET, &copied); /* enough for one packet, but not for all */
     assert_int_equal(0, copied);
 }
 
@@ -191,7 +191,7 @@ TEST(a_signal_that_was_overtaken_by_one_on_a_faster_path_does_not_count) {
     p.server_config.scheme.qoe_control = true;
     p.client_config.scheme.qoe_carrier = XL_QOE_IN_SIGNALS;
     start(&p);
-    pair_ask(&p, 2000 * PACKET); /* acknowledgements all the time: they tell when a signal was made at the earliest */
+    pair_ask(&p, 2000 * PACKET); /* acknowledgements all the time, which bound the time of a signal */
     pair_run(&p, 100000);
     uint64_t srtt = p.cc->path[0]->rtt.smoothed;
     p.cc->path[0]->rtt.smoothed = 1000000; /* so it takes the slow path */
@@ -226,8 +226,8 @@ PAIR_TEST(a_lost_signal_is_followed_by_the_newest_unless_one_is_under_way) {
 
 /* ---- Equation 1 ---- */
 
-/* Three paths with RTTs of 20, 60 and 800 ms; an answer of that many packets fills them in this order, ten packets
- * each. Play-time left is 300 ms, between the thresholds. */
+/* Three paths with RTTs of 20, 60 and 800 ms; an answer of `packets` fills them in this order, ten packets each. The
+ * play time left is 300 ms, between the thresholds. */
 static void ask_with_300_ms_left(size_t packets, bool *open, double *deliver_time_max_ms) {
     pair p;
     pair_init(&p, 76, 3, 10000);

@@ -2,14 +2,14 @@
  * the server's qlog where the order on the wire matters; one copy of each original; the cost of a decision. */
 #include "testing/reinjection.h"
 
-/* What the server sent of its streams as runs of letters, one for each kind of data: lower case for the first time,
- * upper case again. kind() names the data at an offset of a stream. */
+/* Writes what the server sent of its streams as runs of letters, one for each kind of data: lower case when sent first,
+ * upper case when sent again. kind() names the data at an offset of a stream. */
 static void order_on_the_wire(const json_t *records, char (*kind)(uint64_t stream, uint64_t offset), char *out) {
     uint64_t highest[16] = {0};
     size_t n = 0;
     for (size_t i = 0; i < json_array_size(records); i++) {
         const json_t *record = json_array_get(records, i), *frames = json_object_get(data_of(record), "frames");
-        assert_false(is_event(record, "quic:packet_lost")); /* or upper case would mean something else */
+        assert_false(is_event(record, "quic:packet_lost")); /* else upper case would include retransmissions */
         for (size_t k = 0; is_event(record, "quic:packet_sent") && k < json_array_size(frames); k++) {
             const json_t *f = json_array_get(frames, k);
             if (strcmp(text(f, "frame_type"), "stream") != 0)
@@ -29,8 +29,8 @@ static void order_on_the_wire(const json_t *records, char (*kind)(uint64_t strea
 
 /* ---- Figure 3 ---- */
 
-/* The last two packets on the slow path are lost at an outage of it. From the moment that all is sent to the last byte
- * at the client; *pto_us: what the slow path's probe timeout was then. */
+/* An outage loses the last two packets on the slow path. Returns the time from when all is sent to the last byte at the
+ * client. *pto_us: the slow path's probe timeout at the start of it. */
 static uint64_t time_after_the_loss(const char *mode, uint64_t *pto_us, uint64_t *reinjected) {
     pair p;
     two_paths(&p, 70, 10000, 60000, mode);
@@ -72,7 +72,7 @@ static char by_frame(uint64_t stream, uint64_t offset) {
     return offset < 18 * PACKET ? 'f' : 'r';
 }
 
-/* Both answers arrive; then the pair is freed. order: in which their packets were sent. */
+/* Waits for both answers and frees the pair. order: that of their packets. */
 static void finish_both(pair *p, size_t a, size_t b, char (*kind)(uint64_t, uint64_t), char *order) {
     assert_true(pair_finish(p, a, 5000000) != UINT64_MAX && pair_finish(p, b, 5000000) != UINT64_MAX);
     pair_run(p, 1000000);
@@ -82,7 +82,7 @@ static void finish_both(pair *p, size_t a, size_t b, char (*kind)(uint64_t, uint
     pair_free(p);
 }
 
-/* Ten packets leave on the fast path, the others on the slow one, whose answers take 800 ms. */
+/* Ten packets leave on the fast path, the others on the slow one, which has an RTT of 800 ms. */
 static void send_two_answers(const char *mode, const xl_frame_mark *mark, size_t first, size_t second,
                              char (*kind)(uint64_t, uint64_t), char *order) {
     pair p;
@@ -119,7 +119,7 @@ TEST(figure_4c_copies_of_the_first_frame_go_before_the_rest_of_its_stream) {
     assert_null(strchr(order + 3, 'F'));
 }
 
-/* Whether a packet of the marked frame is in flight on another path than this one and was not copied. */
+/* Whether a packet of the marked frame is in flight on another path than `onto` and was not copied. */
 static bool frame_waits_elsewhere(const xl_stream *s, size_t onto) {
     for (size_t i = 0; i < XL_MAX_PATHS; i++)
         for (const xl_sent_frame *r = i != onto ? s->unacked[i].head : NULL; r; r = r->queue_next)
@@ -133,8 +133,8 @@ static uint64_t new_bytes_on(const xl_path *p) {
     return p->stats.stream_bytes_sent - p->stats.reinjected_bytes - p->stats.retransmitted_bytes;
 }
 
-/* Packets of a frame are lost, and sent again behind packets of the rest. How often a path sent new bytes of the rest,
- * while it could have copied some of the frame. */
+/* Packets of a frame are lost, and sent again behind packets of the rest. Returns how often a path sent new bytes of
+ * the rest although it could have copied some of the frame. */
 static size_t times_the_rest_went_first(uint64_t seed) {
     pair p;
     two_paths(&p, seed, 10000, 60000, "frame");
@@ -173,7 +173,7 @@ static char first_answer_or_frame(uint64_t stream, uint64_t offset) {
     return stream == 0 ? 'a' : offset < 18 * PACKET ? 'f' : 'r';
 }
 
-/* The second answer is asked for while the first one is sent, over two paths that are alike; only it has a mark. */
+/* Asks for a second answer while the first one is sent, over two similar paths. Only the second answer has a mark. */
 static void send_a_marked_answer_later(const char *mode, uint8_t priority, size_t packets, char *order) {
     pair p;
     two_paths(&p, 75, 10000, 10500, mode);
@@ -196,12 +196,12 @@ TEST(a_frame_of_high_priority_goes_before_other_streams_and_the_rest_of_its_own_
     assert_memory_equal("afFa", order, 4);
     send_a_marked_answer_later("stream", 0, 18, order);
     assert_memory_equal("afa", order, 3);
-    send_a_marked_answer_later("none", 3, 40, order); /* that of the streams */
+    send_a_marked_answer_later("none", 3, 40, order); /* in the order of the streams */
     assert_string_equal("afr", order);
 }
 
-/* The stream's end is far away, but a full send buffer lets nothing more of it be sent: what is in flight on the dark
- * path, which is not suspect in the paper's form, must not hold it up for ever. */
+/* The stream's end is far away, but a full send buffer lets no more of it be sent. Data in flight on the dark path,
+ * which is not suspect in the paper's form, must not block it for ever. */
 TEST(a_stream_that_is_held_up_is_copied_before_its_end) {
     static const char *const modes[] = {"stream", "frame"};
     for (size_t k = 0; k < 2; k++) {
@@ -220,7 +220,7 @@ TEST(a_stream_that_is_held_up_is_copied_before_its_end) {
     }
 }
 
-/* A load through a small window of flow control, with the fast path dark from its first packets on. */
+/* Loads an answer through a small flow control window, with the fast path dark from its first packets on. */
 static void load_through_a_small_window(bool is_uplink_dark) {
     pair p;
     two_paths(&p, 79, 10000, 20000, "stream");
@@ -242,7 +242,7 @@ TEST(a_stream_without_credit_is_copied_before_its_end) {
     load_through_a_small_window(false);
 }
 
-/* MAX_DATA and MAX_STREAM_DATA are in several packets of the fast path, and none of them arrives. */
+/* MAX_DATA and MAX_STREAM_DATA are in several packets of the fast path, none of which arrives. */
 TEST(frames_of_flow_control_leave_a_dark_path_without_suspect_paths) {
     load_through_a_small_window(true);
 }
@@ -258,7 +258,7 @@ PAIR_TEST(copies_take_no_flow_control_credit) {
     uint64_t before = p->sc->streams.flow_out.used;
     size_t i = pair_ask(p, size);
     until_flushed(p, i);
-    pair_run(p, 5000); /* copies leave, nothing of them has come back */
+    pair_run(p, 5000); /* copies leave, none is acknowledged yet */
     const xl_stream *s = xl_conn_stream(p->sc, p->request[i].id);
     assert_non_null(s);
     assert_true(p->sc->stats.reinjected_bytes > 0);
@@ -269,7 +269,7 @@ PAIR_TEST(copies_take_no_flow_control_credit) {
     assert_int_equal(before + size, p->cc->streams.flow_in.received);
 }
 
-/* dark_link: on which the server's packets vanish once all is sent, the originals' or the copies'. */
+/* dark_link: the link, of the originals or of the copies, whose packets are lost once all is sent. */
 static void one_of_two_arrives(size_t dark_link) {
     pair p;
     two_paths(&p, 73, 10000, 25000, "stream");
@@ -283,10 +283,10 @@ static void one_of_two_arrives(size_t dark_link) {
     p.link[dark_link].dark[1] = true;
     assert_true(pair_finish(&p, i, 5000000) != UINT64_MAX);
     const xl_stream *s = xl_conn_stream(p.sc, p.request[i].id);
-    pair_run(&p, 100000); /* the acknowledgements get home, well before a probe timeout of the dark path */
+    pair_run(&p, 100000); /* acknowledgements arrive, well before a probe timeout of the dark path */
     s = xl_conn_stream(p.sc, p.request[i].id);
     assert_true(!s || xl_send_is_done(&s->send));
-    pair_run(&p, 3000000); /* the lost ones are found lost: nothing of them is sent again */
+    pair_run(&p, 3000000); /* lost packets are declared lost, but not sent again */
     assert_int_equal(0, p.sc->stats.retransmitted_bytes);
     assert_true(p.sc->stats.reinjected_bytes > 0);
     pair_free(&p);
@@ -297,8 +297,8 @@ TEST(an_acknowledgement_of_either_copy_settles_both) {
     one_of_two_arrives(0); /* the originals arrive */
 }
 
-/* How often the packet at each offset was copied at most, and that no path carried two. Three paths; nothing comes back
- * from the slowest two once all is sent. */
+/* Returns the most copies of one packet, and checks that no path carried two of them. Nothing comes back once all is
+ * sent. */
 static uint64_t most_copies(uint8_t allowed, size_t paths) {
     pair p;
     pair_init(&p, 74, paths, 10000);
@@ -342,8 +342,8 @@ TEST(a_packet_is_copied_at_most_once_unless_asked) {
     assert_int_equal(1, most_copies(5, 2)); /* no third path for a second copy */
 }
 
-/* Ten packets fill each path's first window. What is in flight on both slow ones is copied as the stream has it, since
- * the player waits for its first missing byte. */
+/* Ten packets fill each path's first window. What is in flight on both slow ones is copied in stream order, since the
+ * player waits for the first missing byte. */
 PAIR_TEST(of_two_paths_the_earlier_data_of_a_stream_is_copied_first) {
     pair_init(p, 75, 3, 10000);
     pair_multipath(p, "minrtt", "stream");
@@ -382,8 +382,8 @@ static xl_reinjection_scope count_and_copy_nothing(const xl_reinjection_view *vi
     return XL_REINJECT_NOTHING;
 }
 
-/* One stream with plenty to send fills each packet at one go. A choice when the pacer still holds the packet back, and
- * one when it is sent; what was chosen to find the path is what the packet carries. */
+/* A stream with plenty to send fills each packet alone. One choice is made when the pacer holds a packet back, and one
+ * when it is sent; the choice that finds the path is also the packet's content. */
 PAIR_TEST(what_goes_into_a_packet_is_chosen_once) {
     const xl_reinjection_ops counting = {.name = "counting", .scope = count_and_copy_nothing};
     two_paths(p, 79, 10000, 60000, "stream");
@@ -399,7 +399,7 @@ PAIR_TEST(what_goes_into_a_packet_is_chosen_once) {
     p->sc->reinjection = &xl_reinjection_none;
 }
 
-/* Packets looked at for one decision, with so many in flight on the slow path. */
+/* Returns the packets examined per decision with in_flight packets in flight on the slow path. */
 static double steps_a_decision(size_t in_flight, const char *mode, bool unconditional) {
     pair p;
     two_paths(&p, 77, 10000, 300000, mode);
@@ -434,7 +434,7 @@ TEST(a_decision_costs_the_same_whatever_is_in_flight) {
         double many = steps_a_decision(1500, "stream", unconditional);
         print_message("copy_rule %s: %.1f packets examined for a decision with 30 in flight, %.1f with 1500\n",
                       unconditional ? "always" : "pays", few, many);
-        /* The two ends of a queue, and a packet that is settled leaves it once. */
+        /* Only the two ends of a queue are examined, and a settled packet leaves it once. */
         assert_true(few <= 4 && many <= 4);
     }
 }

@@ -35,9 +35,9 @@ PAIR_TEST(streams_take_what_the_windows_can_take_and_some_more_the_first_one_fir
     assert_int_equal(all - 30000, xl_stream_send(p->sc, a, zeros, sizeof zeros, false, NULL));
     assert_int_equal(0, xl_stream_send_capacity(p->sc, a));
     assert_int_equal(0, xl_stream_send_capacity(p->sc, b));
-    assert_int_equal(0, xl_stream_set_priority(p->sc, b, 0)); /* what a holds does not matter to it any more */
+    assert_int_equal(0, xl_stream_set_priority(p->sc, b, 0)); /* what a holds does not limit it any more */
     assert_int_equal(all, xl_stream_send_capacity(p->sc, b));
-    xl_connection_close(p->sc, 0, NULL, p->now); /* who writes while there is room is not to go on for ever */
+    xl_connection_close(p->sc, 0, NULL, p->now); /* a writer that goes on while there is room has to stop */
     assert_int_equal(XL_ERR_CLOSED, xl_stream_send(p->sc, b, zeros, 1, false, NULL));
     assert_int_equal(0, xl_stream_send_capacity(p->sc, b));
 }

@@ -1,4 +1,4 @@
-/* What schedulers do to transfers, on the virtual clock. */
+/* The effect of schedulers on transfers, on the virtual clock. */
 #include "connection/content.h"
 #include "minmax.h"
 #include "testing/pair.h"
@@ -8,7 +8,7 @@ static void limit(pair_link *l, uint64_t mbps) {
     l->queue_us = 40000;
 }
 
-/* Two paths of the same rate, with unlike delays; the client's requests always go by min-RTT. */
+/* Starts two paths of the same rate with different delays. The client's requests always go by min-RTT. */
 static void start(pair *p, const char *scheduler, uint64_t mbps, uint64_t delay0_us, uint64_t delay1_us) {
     pair_init(p, 5, 2, delay0_us);
     pair_multipath(p, "minrtt", "none");
@@ -75,11 +75,11 @@ TEST(a_burst_goes_on_the_next_path_where_a_paced_one_is_passed_over) {
     assert_true(on_second[1] > on_second[0] + 10 * 1400);
 }
 
-/* How long a warm connection takes for `size` bytes when the first path goes dark both ways `after_us` into it. */
+/* Returns the time of a warm connection for `size` bytes when the first path goes dark both ways after_us into it. */
 static uint64_t through_death(const char *scheduler, bool alone, uint64_t size, uint64_t after_us) {
     pair p;
     start(&p, scheduler, 10, 10000, 20000);
-    if (alone) { /* the path that lives, and nothing else */
+    if (alone) { /* only the path that survives */
         p.link[0] = p.link[1];
         p.link_count = 1;
     }
@@ -99,7 +99,7 @@ static uint64_t through_death(const char *scheduler, bool alone, uint64_t size, 
     bool redundant = !strcmp(scheduler, "redundant") && !alone;
     assert_int_equal(redundant, stats.reinjected_bytes > 0);
     assert_int_equal(redundant, logged(&p, "\"why\":\"redundant scheduler\""));
-    /* Copies are no new data to flow control, and while both lived each carried nearly everything. */
+    /* Copies take no flow control credit, and while both paths lived, each carried nearly everything. */
     assert_true(p.sc->streams.flow_out.used < 1000000 + size + 1000);
     if (redundant)
         assert_in_range(stats.reinjected_bytes, 800000, 1000000 + size);
@@ -113,7 +113,7 @@ TEST(redundant_takes_the_time_of_the_better_path_though_the_other_dies) {
         uint64_t alone = through_death("minrtt", true, sizes[i], after[i]);
         uint64_t both = through_death("redundant", false, sizes[i], after[i]);
         assert_true(both < alone + alone / 20);
-        if (i == 0) /* what it lost on the dead path has to be missed first */
+        if (i == 0) /* what it lost on the dead path has to be detected first */
             assert_true(through_death("minrtt", false, sizes[i], after[i]) > both + both / 2);
     }
 }
@@ -124,7 +124,7 @@ PAIR_TEST(redundant_never_copies_what_is_acknowledged) {
     connect_and_open(p);
     uint64_t before = carried(p, 1);
     assert_true(pair_finish(p, pair_ask(p, 4000000), 60000000) != UINT64_MAX);
-    pair_run(p, 10000000); /* its window opens long after the end: nothing more is to be said */
+    pair_run(p, 10000000); /* its window opens long after the end, when nothing is left to send */
     assert_true(carried(p, 1) - before < 400000);
     assert_int_equal(p->sc->stats.reinjected_bytes,
                      pair_server_path(p, 0).reinjected_bytes + pair_server_path(p, 1).reinjected_bytes);
@@ -145,7 +145,7 @@ TEST(redundant_repairs_loss_on_both_paths) {
     }
 }
 
-/* Short transfers over warm paths: what the slow path carried of them, and how long the longest took. */
+/* Returns the longest time of short transfers over warm paths. *slow_bytes: what the slow path carried. */
 static uint64_t tail(const char *scheduler, size_t send_buffer, uint64_t *slow_bytes) {
     pair p;
     start(&p, scheduler, 10, 10000, 150000);
@@ -179,7 +179,7 @@ TEST(blest_keeps_the_slow_path_out_of_a_small_send_window) {
     assert_true(slow_minrtt > 50000);
     assert_true(slow_blest < slow_minrtt / 10);
     assert_true(blest < minrtt * 3 / 4);
-    /* With megabytes of it nothing blocks: it is min-RTT. */
+    /* A send buffer of megabytes blocks nothing: BLEST is min-RTT. */
     tail("minrtt", 0, &slow_minrtt);
     tail("blest", 0, &slow_wide);
     assert_int_equal(slow_minrtt, slow_wide);
@@ -271,7 +271,7 @@ PAIR_TEST(a_decision_that_is_not_made_is_none) {
     start(p, "minrtt", 10, 10000, 20000);
     pair_capture_qlog(p);
     connect_and_open(p);
-    p->sc->decision.count = 1; /* of the decision before */
+    p->sc->decision.count = 1; /* as after the decision before */
     p->sc->scheduler = &idle;
     assert_true(pair_finish(p, pair_ask(p, 50000), 60000000) != UINT64_MAX);
     assert_true(logged(p, "nothing to wait for"));
@@ -306,7 +306,7 @@ TEST(a_path_that_the_view_does_not_have_ends_the_connection_with_one_sentence) {
         pair_ask(&p, 50000);
         pair_run(&p, 1000000);
         assert_string_equal(cases[k].words, p.server_close.reason);
-        assert_string_equal(cases[k].words, p.client_close.reason); /* the peer is told */
+        assert_string_equal(cases[k].words, p.client_close.reason); /* the peer gets the reason */
         pair_free(&p);
     }
 }

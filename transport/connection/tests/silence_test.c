@@ -1,13 +1,13 @@
-/* Dark paths towards ends that are not libxlink, on the virtual clock. The other end here is libxlink too, made to
- * behave like others: one that sends nothing of a dark path again until the path is abandoned, one that acknowledges
- * everything on its first path, one that repairs by itself. */
+/* Dark paths towards ends that are not libxlink, on the virtual clock. The other end is libxlink here, changed to
+ * behave like others: one retransmits nothing of a dark path until the path is abandoned, one acknowledges everything
+ * on its first path, one repairs by itself. */
 #include "testing/pair.h"
 
 typedef enum { SENDS_NOTHING_AGAIN, ACKS_ON_FIRST_PATH, REPAIRS } other_kind;
 
 #define OUTAGE_AT 700000
 
-/* Two paths of 8 Mbps, RFC 10069, without our private transport parameter from the other end. */
+/* Starts two paths of 8 Mbps with RFC 10069; the other end does not send our private transport parameter. */
 static void start(pair *p, bool server_is_other) {
     pair_init(p, 300, 2, 20000);
     pair_multipath(p, "minrtt", "none");
@@ -23,7 +23,8 @@ static void start(pair *p, bool server_is_other) {
     (server_is_other ? p->cc : p->sc)->qoe.has_field = false;
 }
 
-/* Its probe timeouts never come: what is in flight stays there until an acknowledgement or the end of the path. */
+/* Disables the other end's probe timeouts: what is in flight stays there until an acknowledgement or the end of the
+ * path. */
 static void withhold(xl_connection *c, uint64_t now) {
     xl_conn_enter(c, now); /* its timers change */
     for (size_t i = 0; i < c->path_count; i++)
@@ -31,7 +32,7 @@ static void withhold(xl_connection *c, uint64_t now) {
             c->path[i]->flight.last_eliciting_at = c->path[i]->flight.awaited_since = now;
 }
 
-/* Its acknowledgements take the first path that is not abandoned, dark or not. */
+/* Makes the other end acknowledge on the first path that is not abandoned, dark or not. */
 static void acknowledge_on_the_first(pair *p) {
     xl_connection *c = p->cc;
     bool has_first = false;
@@ -69,7 +70,7 @@ static unsigned closed_paths(const xl_connection *c) {
     return n;
 }
 
-/* A path goes dark for good in the middle of a download. */
+/* Downloads while a path goes dark for good in the middle. */
 static void download_with(other_kind kind, size_t dark, uint64_t outage_at) {
     pair p;
     start(&p, kind != ACKS_ON_FIRST_PATH);
@@ -120,8 +121,8 @@ PAIR_TEST(a_path_that_was_given_up_returns_when_it_answers) {
     assert_true(p->request[i].done && !p->request[i].failed);
 }
 
-/* Automatic path management too leaves a dark path alone while data comes: the other end may yet send again what was in
- * flight there, and would forget it with the path. */
+/* Automatic path management too leaves a dark path alone while data comes: the other end may still retransmit what was
+ * in flight there, and would forget it with the path. */
 PAIR_TEST(managed_paths_are_not_abandoned_while_data_comes) {
     start(p, true);
     ((xl_config *)p->cc->config)->limits.path_management.enabled = true;
@@ -136,7 +137,7 @@ PAIR_TEST(managed_paths_are_not_abandoned_while_data_comes) {
     assert_true(p->request[i].done && !p->request[i].failed);
 }
 
-/* Both dark: none is given up, since none is heard, and both go on afterwards. */
+/* Both are dark: neither is given up, since nothing comes on either, and both go on afterwards. */
 PAIR_TEST(paths_that_are_dark_together_stay) {
     start(p, true);
     size_t i = pair_ask(p, 3000000);
@@ -151,7 +152,7 @@ PAIR_TEST(paths_that_are_dark_together_stay) {
     assert_int_equal(0, closed_paths(p->cc) + closed_paths(p->sc));
 }
 
-/* The server thinks for a while before it answers: its silence on every path is none. */
+/* The server takes a while to answer. Its silence on every path is no outage. */
 PAIR_TEST(a_slow_application_costs_no_path) {
     start(p, true);
     uint64_t id, before = p->link[0].packets[0] + p->link[1].packets[0];

@@ -1,5 +1,5 @@
-/* Connection IDs to spare (RFC 9000 section 5.1.1, RFC 10069 section 3.2.1): however often the address of a path
- * changes, there is a fresh one, also for a peer that takes one at each change and retires none. */
+/* Spare connection IDs (RFC 9000 section 5.1.1, RFC 10069 section 3.2.1): there is a fresh one for each change of a
+ * path's address, even for a peer that takes one at each change and retires none. */
 #include "testing/pair.h"
 
 #include "connection/own_cids.h"
@@ -15,7 +15,7 @@ static void start(pair *p) {
     pair_run(p, 300000);
 }
 
-/* The server, like some, takes a connection ID for each new address of the client and keeps those that it had. */
+/* A server that, like some, takes a connection ID for each new address of the client and keeps the old ones. */
 static void takes_one_for_each(pair *p, size_t path, const xl_cids *issued, uint64_t limit) {
     for (uint16_t n = 0; n < CHANGES; n++) {
         p->link[path].nat = pair_addr(77, (uint16_t)(9000 + n));
@@ -33,7 +33,7 @@ TEST(each_rebinding_of_a_path_id_finds_a_spare_connection_id) {
     for (uint64_t limit = 2; limit <= XL_MAX_PATHS; limit += 6) {
         pair p;
         pair_init(&p, 31, 2, 10000);
-        pair_multipath(&p, "redundant", "none"); /* both paths carry what is asked for */
+        pair_multipath(&p, "redundant", "none"); /* both paths carry the requests */
         p.server_config.scheme.dialect = XL_DIALECT_IETF;
         start(&p);
         p.cc->peer_params.active_connection_id_limit = limit;
@@ -67,7 +67,7 @@ PAIR_TEST(each_migration_to_a_new_address_has_connection_ids_of_its_own) {
     assert_false(p->client_closed || p->server_closed);
 }
 
-/* … also towards a client that never asks for them. */
+/* … also for a client that does not ask for its connection ID back. */
 PAIR_TEST(a_path_in_the_place_of_another_gives_its_connection_id_back) {
     pair_init(p, 34, 1, 10000);
     start(p);

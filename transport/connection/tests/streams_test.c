@@ -1,5 +1,5 @@
-/* Streams that end before their data was read: they are forgotten, and their credit goes back (RFC 9000 sections 3.5
- * and 4.5). And bytes that the application writes into the send buffer itself. */
+/* Streams that end before their data was read are forgotten, and their credit is returned (RFC 9000 sections 3.5 and
+ * 4.5). And bytes that the application writes into the send buffer itself. */
 #include "testing/pair.h"
 #include "testing/test_random.h"
 
@@ -18,7 +18,7 @@ PAIR_TEST(a_stream_that_is_reset_before_it_was_read_is_forgotten) {
     }
 }
 
-/* Such a code has no encoding: the frame without it ended the connection. */
+/* The code has no encoding; a frame without it would end the connection. */
 PAIR_TEST(an_error_code_beyond_a_varint_is_refused) {
     pair_init(p, 1, 1, 10000);
     pair_establish(p);
@@ -83,10 +83,10 @@ PAIR_TEST(a_stream_that_is_stopped_when_all_of_it_has_come_is_forgotten) {
     assert_int_equal(0, xl_stream_stop(p->cc, q->id, 9));
     assert_int_equal(0, p->cc->streams.count);
     pair_run(p, 200000);
-    assert_int_equal(packets, p->link[0].packets[0]); /* there is nothing to be stopped any more */
+    assert_int_equal(packets, p->link[0].packets[0]); /* there is nothing left to stop */
 }
 
-/* A stream of a client whose handshake is done. */
+/* Opens a stream of a client whose handshake is complete. Returns its ID. */
 static uint64_t open_stream(pair *p, uint64_t seed) {
     uint64_t id;
     pair_init(p, seed, 1, 10000);
@@ -100,7 +100,8 @@ static uint8_t content(uint64_t offset) {
     return (uint8_t)(offset * 31 + offset / 251);
 }
 
-/* Up to `left` bytes of the stream by xl_stream_send() or, at random, by xl_stream_reserve(). Returns how many. */
+/* Writes up to `left` bytes of the stream, by xl_stream_send() or, at random, by xl_stream_reserve(). Returns how
+ * many. */
 static size_t write_some(pair *p, uint64_t id, uint64_t offset, size_t left, uint64_t *random) {
     uint8_t copy[3000], *at = copy;
     const size_t most = 1 + (size_t)test_below(random, sizeof copy), len = most < left ? most : left;
@@ -118,7 +119,7 @@ static size_t write_some(pair *p, uint64_t id, uint64_t offset, size_t left, uin
     return (size_t)n;
 }
 
-/* Checks what has come, and adds to *received. */
+/* Reads and checks what has come, and adds it to *received. */
 static void read_all(pair *p, uint64_t id, uint64_t *received, bool *fin) {
     uint8_t buf[5000];
     ssize_t n;

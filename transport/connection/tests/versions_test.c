@@ -54,7 +54,7 @@ TEST(a_version_changes_also_where_packets_are_lost) {
     }
 }
 
-/* What the handshake authenticates does not agree with what the packets said: somebody changed it on the way. */
+/* The versions that the handshake authenticates differ from those of the packets: somebody changed them on the way. */
 PAIR_TEST(a_version_that_the_handshake_does_not_confirm_is_an_error) {
     init(p, 3, XL_VERSIONS_BOTH, XL_VERSIONS_BOTH);
     pair_establish(p);
@@ -164,7 +164,7 @@ PAIR_TEST(a_packet_without_the_quic_bit_is_dropped_where_it_was_not_agreed) {
 
 TEST(the_spin_bit_turns_once_a_round_trip) {
     pair p;
-    for (uint64_t seed = 7;; seed++) { /* one that is not among the one in 16 */
+    for (uint64_t seed = 7;; seed++) { /* until neither side is the 1 in 16 that disables it */
         init(&p, seed, XL_VERSIONS_1, XL_VERSIONS_1);
         p.client_config.limits.spin_bit = p.server_config.limits.spin_bit = true;
         bits b = download(&p, 2000000);
