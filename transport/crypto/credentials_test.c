@@ -1,4 +1,4 @@
-/* Credentials: seeded self-signed certificates, and what a client with CA certificates accepts. */
+/* Credentials: seeded self-signed certificates, and the certificates that a client with CA certificates accepts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ typedef struct {
     gnutls_datum_t crt_pem, key_pem;
 } identity;
 
-/* purpose: what the certificate is for, or NULL. has_name: the name is an alternative name too. */
+/* purpose: of the certificate, or NULL. has_name: the name is an alternative name, too. */
 static identity new_identity_for(const char *name, bool has_name, const char *purpose, const identity *issuer,
                                  time_t not_before, time_t not_after) {
     identity id;
@@ -80,7 +80,7 @@ static const char *pem(const gnutls_datum_t *datum) {
     return (const char *)datum->data;
 }
 
-/* ---- A handshake whose outcome is all that matters. ---- */
+/* ---- A handshake of which only the outcome matters. ---- */
 
 typedef struct {
     uint8_t out[XL_LEVEL_COUNT][FLIGHT_MAX];
@@ -119,7 +119,7 @@ static int deliver(flight *from, xl_tls *to) {
     return 0;
 }
 
-/* The client's alert, or 0 when both ends completed. *is_resumed: no certificate was sent. */
+/* Returns the client's alert, or 0 if both ends completed. *is_resumed: no certificate was sent. */
 static int handshake_outcome(xl_credentials *client_credentials, xl_credentials *server_credentials, const char *name,
                              bool *is_resumed) {
     static const uint8_t PARAMS[] = {0x01, 0x02, 0x67, 0x10};
@@ -198,7 +198,7 @@ TEST(a_self_signed_certificate_follows_from_its_key) {
 
 TEST(self_signed_certificates_are_of_one_length_and_have_positive_serials) {
     unsigned int size = 0;
-    for (uint64_t seed = 0; seed < 64; seed++) { /* whatever the first bits of key and serial number are */
+    for (uint64_t seed = 0; seed < 64; seed++) { /* for any first bits of key and serial number */
         gnutls_datum_t der = self_signed("railyard.test", seed, NOW_S);
         gnutls_x509_crt_t crt;
         uint8_t serial[32];
@@ -337,7 +337,7 @@ TEST(a_client_without_a_ca_accepts_everybody) {
     xl_credentials_free(client);
 }
 
-/* RFC 5280 section 4.2.1.12: who has a client's certificate of the same CA is no server. */
+/* RFC 5280 section 4.2.1.12: the holder of a client's certificate of the same CA is no server. */
 TEST(a_client_with_a_ca_refuses_a_certificate_that_is_not_for_servers) {
     static const char *const purposes[] = {GNUTLS_KP_TLS_WWW_CLIENT, GNUTLS_KP_EMAIL_PROTECTION};
     const authority *a = *state;
@@ -360,7 +360,7 @@ TEST(a_name_in_the_subject_is_no_name_of_a_server) {
     free_identity(&id);
 }
 
-/* A handshake that resumes has no certificate to verify. */
+/* A resumed handshake has no certificate to verify. */
 TEST(a_verifying_client_resumes_only_what_its_own_cas_verified) {
     const authority *a = *state;
     static store kept;
@@ -419,7 +419,7 @@ TEST(text_that_is_not_pem_gives_no_credentials) {
     assert_null(xl_credentials_server("", ""));
     assert_null(xl_credentials_server(NULL, NULL));
     assert_null(xl_credentials_server(pem(&a->leaf.crt_pem), "no key here"));
-    assert_null(xl_credentials_server(pem(&a->leaf.crt_pem), pem(&a->ca.key_pem))); /* somebody else's key */
+    assert_null(xl_credentials_server(pem(&a->leaf.crt_pem), pem(&a->ca.key_pem))); /* another's key */
 }
 
 TEST_MAIN(set_up_authority, tear_down_authority)

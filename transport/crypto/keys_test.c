@@ -73,7 +73,7 @@ TEST(header_masks_are_those_of_appendix_a) {
     assert_int_equal(xl_keys_header_mask(k.client, sample, mask), 0);
     assert_hex(mask, "437b9aec36");
     from_hex("2cd0991cd25b0aac406a5816b6394100", sample, sizeof sample);
-    for (int again = 0; again < 2; again++) { /* no state is left over from one packet to the next */
+    for (int again = 0; again < 2; again++) { /* no state is kept from one packet to the next */
         assert_int_equal(xl_keys_header_mask(k.server, sample, mask), 0);
         assert_hex(mask, "2ec0d8356a");
     }
@@ -193,7 +193,7 @@ TEST(key_update_changes_key_and_iv_but_not_header_protection) {
     assert_int_equal(xl_keys_sealed_count(next), 0);
     xl_keys_free(keys);
 
-    /* The next generation stands alone, and makes a further one. */
+    /* The next generation is independent, and makes a further one. */
     uint8_t sample[XL_HP_SAMPLE], mask[XL_HP_MASK];
     from_hex("5e5cd55c41f69080575d7999c25a5bfb", sample, sizeof sample);
     assert_int_equal(xl_keys_header_mask(next, sample, mask), 0);
@@ -288,7 +288,8 @@ TEST(a_forged_packet_is_refused_and_left_untouched) {
 
 #define LARGEST 65535
 
-/* The end of that many bytes, behind which is no memory: the libraries' assembly is not seen by the sanitizer. */
+/* Returns the end of LARGEST bytes that are followed by no memory: the sanitizer does not check the libraries'
+ * assembly. */
 static uint8_t *guarded_end(void) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (LARGEST / page + 1) * page;
     uint8_t *memory = mmap(NULL, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -297,7 +298,7 @@ static uint8_t *guarded_end(void) {
     return memory + bytes;
 }
 
-/* Where intel-ipsec-mb does AES-GCM, its code has ways of its own for many sizes; RFC 9001's vectors have a few. */
+/* intel-ipsec-mb's code for AES-GCM has special cases for many sizes, of which RFC 9001's vectors have few. */
 TEST(both_libraries_seal_open_and_refuse_alike_at_every_size) {
     static uint8_t plain[LARGEST];
     uint8_t *const a_end = guarded_end(), *const b_end = guarded_end(), *payload;
@@ -354,7 +355,7 @@ TEST(aes_gcm_is_left_to_gnutls_only_where_the_processor_has_no_instructions_for_
 }
 #endif
 
-/* Nothing is opened for keys that are never used: all of a simulation with null keys. */
+/* Keys that are never used open no ciphers, as in a whole simulation with null keys. */
 TEST(ciphers_are_opened_with_the_first_packet) {
     xl_keys *keys = keys_of(XL_AEAD_AES_128_GCM), *null = keys_of(XL_AEAD_AES_128_GCM);
     uint8_t packet[PACKET];
@@ -370,7 +371,7 @@ TEST(ciphers_are_opened_with_the_first_packet) {
     xl_keys_free(keys);
 }
 
-/* As an observer could tell from the time that it took: RFC 9001 section 6.3. */
+/* An observer could tell from the time that it takes: RFC 9001 section 6.3. */
 TEST(the_first_packet_of_a_later_generation_opens_no_cipher) {
     for (xl_aead aead = XL_AEAD_AES_128_GCM; aead <= XL_AEAD_CHACHA20_POLY1305; aead++) {
         xl_keys *keys = keys_of(aead), *next = xl_keys_next(keys);

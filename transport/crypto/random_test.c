@@ -1,4 +1,4 @@
-/* The generator against the published vectors, and what its purposes and streams share: nothing. */
+/* The generator against the published vectors, and the independence of its purposes and streams. */
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit.h"

@@ -14,7 +14,7 @@ PAIR_TEST(an_unknown_alpn_is_answered_with_an_alert) {
     assert_int_equal(xl_tls_alert(p->server.tls), ALERT_NO_APPLICATION_PROTOCOL);
 }
 
-/* Gives extension `type` of the ClientHello another, unassigned type: the extension is then missing. */
+/* Replaces extension `type` of the ClientHello by an unassigned type, so that the extension is missing. */
 static void hide_extension(uint8_t *hello, size_t len, uint16_t type) {
     size_t at = 4 + 2 + 32;
     at += 1 + (size_t)hello[at];
@@ -177,7 +177,7 @@ TEST(damaged_flights_never_complete_and_never_crash) {
         }
         close_pair(&p);
     }
-    assert_true(alerts > 300); /* the others wait for bytes that a damaged length announces */
+    assert_true(alerts > 300); /* the others wait for the bytes of a damaged length */
 }
 
 PAIR_TEST(a_tls_key_update_is_a_connection_error) {

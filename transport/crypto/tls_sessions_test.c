@@ -1,4 +1,4 @@
-/* What comes after the TLS handshake: tickets, and handshakes that resume a session. */
+/* After the TLS handshake: tickets, and handshakes that resume a session. */
 #include "testing/tls_pair.h"
 
 typedef struct {
@@ -44,7 +44,8 @@ static void open_resuming_pair(pair *p, session_store *store, const uint8_t *tic
     open_end(&p->server, true, p->server_credentials, "h3,hq-interop");
 }
 
-/* A handshake, and the server's tickets; gives the size of the server's flight under the handshake's keys. */
+/* Runs a handshake and delivers the server's tickets. Returns the size of the server's flight under the handshake
+ * keys. */
 static size_t run_with_tickets(pair *p, size_t step) {
     assert_int_equal(xl_tls_start(p->client.tls), 0);
     assert_int_equal(deliver(&p->client, &p->server, step), 0);
@@ -103,7 +104,7 @@ TEST(tickets_are_bounded_and_what_is_no_ticket_is_refused) {
     open_resuming_pair(&p, &store, TICKET_KEY, "h3");
     run_with_tickets(&p, WHOLE_FLIGHTS);
     uint8_t ticket[MESSAGE_BYTES] = {GNUTLS_HANDSHAKE_NEW_SESSION_TICKET, 0, 0, 60};
-    for (int i = 0; i < 20; i++) /* nonsense inside: no session, and no harm */
+    for (int i = 0; i < 20; i++) /* damaged content: no session, and no crash */
         assert_int_equal(xl_tls_receive(p.client.tls, XL_LEVEL_APP, ticket, 64), 0);
     ticket[1] = 0xff; /* 16 MB, announced */
     for (int i = 0; i < 100; i++)
@@ -135,7 +136,7 @@ PAIR_TEST(session_tickets_are_taken_and_ignored) {
     for (size_t i = 0; i < sizeof tickets; i++)
         assert_int_equal(xl_tls_receive(p->client.tls, XL_LEVEL_APP, tickets + i, 1), 0);
     assert_true(xl_tls_is_complete(p->client.tls));
-    /* A client has no tickets to give. */
+    /* A client must not send tickets. */
     assert_true(xl_tls_receive(p->server.tls, XL_LEVEL_APP, tickets, sizeof tickets) < 0);
     assert_int_equal(xl_tls_alert(p->server.tls), ALERT_UNEXPECTED_MESSAGE);
 }

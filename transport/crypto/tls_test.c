@@ -1,4 +1,4 @@
-/* The TLS handshake: what the two ends agree on, and the log of its keys. */
+/* The TLS handshake: the parameters that both ends agree on, and the log of its keys. */
 #include "testing/tls_pair.h"
 
 TEST(handshake_agrees_on_keys_alpn_and_transport_parameters) {
@@ -85,7 +85,7 @@ PAIR_TEST(hello_retry_request_leads_to_a_handshake) {
     assert_agreed(p, XL_AEAD_AES_128_GCM);
 }
 
-/* It knows X25519 as well, which the server prefers. */
+/* Even if the client also supports X25519, which the server prefers. */
 TEST(a_server_takes_the_key_of_p256_that_a_client_shares) {
     static const char *const groups[] = {"+GROUP-SECP256R1", "+GROUP-SECP256R1:+GROUP-X25519",
                                          "+GROUP-SECP256R1:+GROUP-SECP384R1:+GROUP-X25519"};
