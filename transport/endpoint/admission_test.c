@@ -1,8 +1,8 @@
-/* Whom a server takes when it has no room, or when one client has taken much of it. */
+/* Admission: which clients a server accepts when it is full, or when one client has taken much of it. */
 #include "testing/pair.h"
 
 typedef struct {
-    pair p; /* its configurations and the server */
+    pair p; /* the configurations and the server */
     xl_endpoint *client;
     uint64_t seed;
 } house;
@@ -28,7 +28,7 @@ static xl_addr client_address(house *h, uint8_t host) {
     return pair_addr(host, (uint16_t)h->seed++);
 }
 
-/* Carries datagrams to and fro, in no time, until nobody sends any more. Gives the number of the server's. */
+/* Carries datagrams both ways, in no time, until nobody sends. Returns the number of the server's. */
 static unsigned talk(house *h) {
     uint8_t buf[PAIR_MTU];
     unsigned answers = 0;
@@ -50,7 +50,7 @@ static unsigned talk(house *h) {
     return answers;
 }
 
-/* XL_EVENT_CONNECTED or XL_EVENT_CLOSED, of the client. */
+/* Returns the client's last event: XL_EVENT_CONNECTED or XL_EVENT_CLOSED. */
 static xl_event outcome(house *h) {
     xl_event e, last = {.type = XL_EVENT_PATH}, ignored;
     while (xl_endpoint_poll_event(h->p.server, &ignored))
@@ -68,7 +68,7 @@ static xl_event come(house *h, uint8_t host) {
     return outcome(h);
 }
 
-/* A first packet in the name of that host: nobody takes the answers. Gives their number. */
+/* Sends a first packet in the name of that host, which does not get the answers. Returns their number. */
 static unsigned forge(house *h, uint8_t host) {
     uint8_t buf[PAIR_MTU];
     xl_datagram d;
@@ -122,7 +122,8 @@ TEST(one_client_does_not_take_the_room_of_the_others) {
     house_free(&h);
 }
 
-/* Somebody begins as many handshakes in a client's name as it may have connections: the client itself is served. */
+/* Somebody begins as many handshakes in a client's name as it may have connections; the client itself is still
+ * served. */
 TEST(a_client_is_not_shut_out_by_others_in_its_name) {
     house h;
     house_init(&h, 8, 2);

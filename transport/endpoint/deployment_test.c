@@ -51,7 +51,7 @@ TEST(a_worker_recognises_its_own_cids) {
             assert_memory_equal(w.d.server_id, id, 2);
             different += octets[cid[len - 1]]++ == 0;
         }
-        assert_true(different > 200); /* an observer does not see the worker */
+        assert_true(different > 200); /* an observer cannot tell the worker */
         xl_lb_free(w.lb);
     }
 }
@@ -73,7 +73,7 @@ TEST(clients_choices_are_spread_evenly_and_for_good) {
     }
     for (int i = 0; i < 4; i++)
         assert_in_range(share[i], 9500, 10500);
-    w.d.keys.cid_hash.word[1] ^= 1; /* whoever does not know the secret cannot aim at a worker */
+    w.d.keys.cid_hash.word[1] ^= 1; /* without the secret nobody can aim at a worker */
     unsigned moved = 0;
     for (int i = 0; i < 1000; i++) {
         uint8_t cid[8];
@@ -111,7 +111,8 @@ TEST(every_cid_of_a_connection_names_its_worker) {
     p.server_config.deployment = &w.d;
     p.tamper = look_at_cid;
     p.tamper_user = &seen;
-    /* The client's own choice may belong to any worker: this endpoint was handed it, whatever the kernel would do. */
+    /* The CID that the client chose may belong to any worker: this endpoint got the packet, whatever the kernel would
+     * do. */
     pair_connect(&p);
     xl_datagram d;
     uint8_t first[PAIR_MTU];
@@ -164,13 +165,13 @@ TEST(a_packet_of_another_worker_is_passed_on_not_answered) {
     xl_endpoint_get_stats(p.server, &stats);
     assert_int_equal(1, stats.misrouted);
     assert_int_equal(0, stats.stateless_resets);
-    /* Passed on to here: neither on again nor answered. */
+    /* Forwarded to this worker: neither forwarded again nor answered. */
     assert_int_equal(0, stray_packet(&p, &other, true, out));
     assert_int_equal(1, self.forwarded);
-    /* Its own, of a connection that is gone. */
+    /* Its own CID, of a connection that is gone. */
     assert_true(stray_packet(&p, &self, false, out) > 20);
     assert_int_equal(1, self.forwarded);
-    /* Nobody to pass it on to: still no answer. */
+    /* No callback to forward it: still no answer. */
     self.d.forward = NULL;
     assert_int_equal(0, stray_packet(&p, &other, false, out));
     pair_free(&p);
@@ -178,7 +179,7 @@ TEST(a_packet_of_another_worker_is_passed_on_not_answered) {
     xl_lb_free(other.lb);
 }
 
-/* Whoever sees a CID could have its token from any server that shares the secret, and end the connection with it. */
+/* Anybody who sees a CID could get its token from any server that shares the secret, and end the connection with it. */
 TEST(a_server_is_silent_about_the_connections_of_another) {
     for (int encrypted = 0; encrypted < 2; encrypted++) {
         worker own, other, unknown;

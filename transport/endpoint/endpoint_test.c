@@ -18,7 +18,7 @@ TEST(unknown_names_are_refused) {
     xl_credentials_free(p.server_credentials);
 }
 
-/* Else every connection would fail, a server's without a word. */
+/* Otherwise every connection would fail, a server's silently. */
 TEST(what_no_connection_could_begin_with_is_refused) {
     pair p;
     pair_init(&p, 1, 1, 10000);
@@ -71,7 +71,7 @@ PAIR_TEST(addresses_that_no_path_joins_are_refused) {
     }
 }
 
-/* The sum of the time and the limit was before the start. */
+/* The sum of the time and the limit must not overflow. */
 PAIR_TEST(a_handshake_may_have_no_time_limit) {
     pair_init(p, 1, 1, 10000);
     p->client_config.limits.handshake_timeout_us = p->server_config.limits.handshake_timeout_us = XL_NEVER;
@@ -79,7 +79,7 @@ PAIR_TEST(a_handshake_may_have_no_time_limit) {
     assert_false(p->client_closed);
 }
 
-/* Delivers one datagram to the server and gives back its answer, if any. */
+/* Delivers one datagram to the server and returns the length of its answer, or 0. */
 static size_t answer(pair *p, uint8_t *data, size_t len, uint8_t *out) {
     xl_datagram d = {.local = p->link[0].server, .remote = p->link[0].client, .len = len}, to;
     xl_endpoint_receive(p->server, &d, data, p->now);
@@ -133,7 +133,7 @@ PAIR_TEST(a_client_gives_up_when_the_server_lacks_version_1) {
 PAIR_TEST(a_client_ignores_a_version_negotiation_that_lists_version_1) {
     negotiate(p, 3, 1);
     assert_false(p->client_closed);
-    pair_handshake(p); /* its first packet is sent again */
+    pair_handshake(p); /* sends its first packet again */
     assert_true(p->cc->handshake.is_confirmed);
 }
 
@@ -141,7 +141,7 @@ PAIR_TEST(a_lost_server_state_is_told_by_stateless_reset) {
     pair_init(p, 4, 1, 10000);
     pair_establish(p);
     pair_run(p, 100000);
-    /* The server restarts with the same seed, so with the same reset key, and knows nothing. */
+    /* The server restarts with the same seed, and so with the same reset key, and without its connections. */
     xl_endpoint_free(p->server);
     int error;
     p->server = xl_endpoint_new(&p->server_config, p->now, &error);
@@ -207,7 +207,7 @@ PAIR_TEST(first_packets_that_are_not_genuine_leave_nothing_behind) {
     assert_int_equal(0, p->server->count);
     assert_int_equal(0, p->server->map.count);
     assert_true(p->server->event_head == p->server->event_next);
-    assert_int_equal(64, p->server->event_cap); /* an event of each was there */
+    assert_int_equal(64, p->server->event_cap); /* there was one event of each */
     assert_true(XL_NEVER == xl_endpoint_next_timeout(p->server));
 }
 
@@ -265,7 +265,7 @@ PAIR_TEST(algorithms_change_in_mid_life) {
     assert_int_equal(0, xl_endpoint_reconfigure(p->server, &s, p->now));
     assert_string_equal("xlink", p->sc->scheduler->name);
     assert_string_equal("stream", p->sc->reinjection->name);
-    assert_string_equal("cubic-tolerant", p->sc->cc->name); /* of connections to come */
+    assert_string_equal("cubic-tolerant", p->sc->cc->name); /* of later connections */
     assert_string_equal("newreno", p->server->config.scheme.cc);
     assert_true(p->sc->qoe.gate.enabled);
     assert_int_equal(123, p->sc->qoe.gate.t_th1_us);
@@ -304,10 +304,10 @@ PAIR_TEST(limits_stay_when_the_algorithms_change) {
     pair_handshake(p);
     xl_endpoint_stats stats;
     xl_endpoint_get_stats(p->server, &stats);
-    assert_int_equal(1, stats.retries); /* as asked for before the change */
+    assert_int_equal(1, stats.retries); /* by the setting before the change */
 }
 
-/* First packets of n clients, all at one time. */
+/* Delivers first packets of n clients, all at one time. */
 static void accept_many(pair *p, size_t n) {
     for (size_t i = 0; i < n; i++) {
         int error;
@@ -340,7 +340,7 @@ static void let_time_pass(pair *p, uint64_t deadline) {
     }
 }
 
-/* No client says anything more: until all handshakes have timed out, and their closing periods too, in one moment. */
+/* No client sends any more. Runs until all handshakes have timed out at one moment, and then their closing periods. */
 static void let_handshakes_time_out(pair *p) {
     let_time_pass(p, p->now + p->server_config.limits.handshake_timeout_us);
     let_time_pass(p, p->server->connection[0]->closing.deadline);
@@ -367,7 +367,7 @@ PAIR_TEST(a_freed_connection_takes_along_what_waits_for_it) {
     accept_many(p, 20);
     xl_connection *of[20];
     memcpy(of, p->server->connection, sizeof of);
-    /* All of them have something to send and an event that tells of their first path. */
+    /* Each has something to send and an event for its first path. */
     static const size_t freed[] = {0, 19, 7, 8, 1, 18};
     for (size_t i = 0; i < sizeof freed / sizeof *freed; i++) {
         xl_connection_free(of[freed[i]]);
@@ -397,7 +397,7 @@ PAIR_TEST(a_freed_connection_takes_along_what_waits_for_it) {
     assert_null(p->server->ready_tail);
 }
 
-/* Deadlines are computed anew only after that, so it must hold whatever the call comes to do. */
+/* Deadlines are computed again only for touched connections, so every call has to touch its connection. */
 PAIR_TEST(whatever_enters_a_connection_touches_it) {
     pair_init(p, 11, 2, 10000);
     pair_multipath(p, "minrtt", "none");
@@ -462,14 +462,14 @@ TEST(cids_are_found_and_forgotten) {
     for (size_t i = 0; i < 2000; i++)
         assert_ptr_equal(i % 2 && i != 7 ? a : NULL, xl_cid_map_get(&m, &cid[i]));
     assert_int_equal(999, m.count);
-    assert_int_equal(0, xl_cid_map_put(&m, &cid[1], b)); /* changes hands */
+    assert_int_equal(0, xl_cid_map_put(&m, &cid[1], b)); /* changes its connection */
     xl_cid_map_remove_all_of(&m, a);
     assert_int_equal(1, m.count);
     assert_ptr_equal(b, xl_cid_map_get(&m, &cid[1]));
     xl_cid_map_free(&m);
 }
 
-/* Hands datagrams between the server and a client that the pair knows nothing of, as long as there are any. */
+/* Carries datagrams between the server and a client that is not the pair's, until there are none. */
 static void exchange(pair *p, xl_endpoint *client) {
     uint8_t buf[PAIR_MTU];
     xl_datagram d;

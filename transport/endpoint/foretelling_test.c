@@ -1,6 +1,6 @@
-/* What a peer sees of an endpoint's random choices tells nothing of those that it has not seen. The peer here knows the
- * generator xoshiro256** (Blackman, Vigna 2018), which needs four outputs in a row: of an endpoint that draws from it
- * the peer foretells each later choice. */
+/* The random choices of an endpoint that a peer sees reveal nothing of those that it does not see. The peer here knows
+ * the generator xoshiro256** (Blackman, Vigna 2018), of which it needs four outputs in a row: if an endpoint drew from
+ * it, the peer could foretell each later choice. */
 #include "testing/pair.h"
 #include "connection/path_table.h"
 #include "wire/frame.h"
@@ -33,8 +33,8 @@ static uint64_t foretell(foreteller *f) {
     return result;
 }
 
-/* From four outputs in a row: the next foretell() gives the fifth. An output gives back the second word of the state,
- * rotate(output / 9, -7) / 5 modulo 2^64; four of these are enough to solve for the others. */
+/* Returns the state from four outputs in a row; the next foretell() returns the fifth. An output yields the second word
+ * of the state, rotate(output / 9, -7) / 5 modulo 2^64; four of these determine the others. */
 static foreteller foreteller_of(const uint64_t output[4]) {
     uint64_t a[4];
     for (int i = 0; i < 4; i++)
@@ -47,12 +47,12 @@ static foreteller foreteller_of(const uint64_t output[4]) {
     return f;
 }
 
-/* The bytes that the server sent to an address and received from there. */
+/* Returns the bytes that the server sent to the first link's address. */
 static uint64_t sent_to_victim(const pair *p) {
     return p->link[0].bytes[1];
 }
 
-/* One packet of the client with so many PATH_RESPONSE frames, or a PING. */
+/* Sends one packet of the client with `count` PATH_RESPONSE frames, or a PING. */
 static void send_guesses(pair *p, const uint64_t *guess, size_t count) {
     uint8_t buf[PAIR_MTU + 64], data[8];
     xl_builder b;
@@ -71,8 +71,8 @@ static void send_guesses(pair *p, const uint64_t *guess, size_t count) {
     pair_enqueue(p, true, &(xl_datagram){.local = path->local, .remote = path->remote, .len = len}, buf);
 }
 
-/* A client knows eight connection IDs of the server, asks for a large file from an address that it forges, where it
- * hears nothing, and answers the challenge that it has not seen. */
+/* A client knows eight connection IDs of the server, asks for a large file from a forged address, where it gets
+ * nothing, and answers the challenge without having seen it. */
 PAIR_TEST(the_servers_cids_do_not_foretell_its_path_challenge) {
     pair_init(p, 900, 1, 10000);
     pair_establish(p);
@@ -107,7 +107,7 @@ PAIR_TEST(the_servers_cids_do_not_foretell_its_path_challenge) {
     assert_int_not_equal(guess[0], seen[4]);
 }
 
-/* A stateless reset of the server for a packet of nobody. */
+/* Gets a stateless reset of the server for a packet of no connection. */
 static size_t get_reset(pair *p, uint8_t *out, size_t cap) {
     uint8_t data[100] = {0x40, 1, 2, 3, 4, 5, 6, 7, 8};
     xl_datagram to, in = {.local = p->link[0].server, .remote = p->link[0].client, .len = sizeof data};
@@ -158,7 +158,7 @@ PAIR_TEST(a_reset_has_nothing_of_the_keys_in_it) {
     }
 }
 
-/* What the server of a pair chose for its first connection. */
+/* The choices of a pair's server for its first connection. */
 typedef struct {
     xl_cid cid[6];
     uint8_t token[6][16], challenge[8], reset_key[XL_STATIC_SECRET_BYTES];
@@ -185,7 +185,7 @@ static choices choose(pair *p, unsigned strays) {
     return made;
 }
 
-/* One purpose that draws more leaves the streams of the others where they are. */
+/* If one purpose draws more, the streams of the others stay the same. */
 TEST(resets_that_were_sent_change_no_other_choice) {
     pair quiet, asked;
     pair_init(&quiet, 903, 1, 10000);
@@ -203,7 +203,7 @@ TEST(two_servers_share_no_choice) {
     pair p, q;
     pair_init(&p, 904, 1, 10000);
     pair_init(&q, 904, 1, 10000);
-    q.server_config.random_key[31] ^= 1; /* the least difference that there can be */
+    q.server_config.random_key[31] ^= 1; /* the smallest difference */
     choices a = choose(&p, 0), b = choose(&q, 0);
     for (size_t i = 0; i < 6; i++)
         for (size_t k = 0; k < 6; k++) {

@@ -8,7 +8,7 @@
 #define ROUNDS     60
 #define EVIL_BYTES (2 * (PAIR_MTU + 64))
 
-/* By default few, so that the test is short; RAILYARD_FUZZ_RUNS=20000 is a night. */
+/* Few by default, so that the test is short; RAILYARD_FUZZ_RUNS=20000 takes a night. */
 static uint64_t runs(uint64_t few) {
     const char *wanted = getenv("RAILYARD_FUZZ_RUNS");
     return wanted ? strtoull(wanted, NULL, 10) : few;
@@ -45,7 +45,7 @@ static size_t flip(outsider *o, uint8_t *data, size_t len, size_t within) {
     return len;
 }
 
-/* Something that went by, as it was or changed. */
+/* A datagram that was seen, as it was or changed. */
 static size_t from_sight(outsider *o, uint8_t *out, bool *to_server) {
     const sight *s = &o->seen[below(o, o->seen_count)], *other = &o->seen[below(o, o->seen_count)];
     memcpy(out, s->data, s->len);
@@ -116,7 +116,7 @@ static size_t make_noise(outsider *o, uint8_t *out) {
         out[5] = 8;
         memcpy(out + 6, o->p.cc->local_cids.at[0].cid.id, 8);
         out[14] = (uint8_t)below(o, 24);
-    } else { /* a stateless reset, or so it says */
+    } else { /* claims to be a stateless reset */
         memcpy(out + 1, o->p.cc->local_cids.at[0].cid.id, 8);
     }
     return len;
@@ -134,7 +134,7 @@ static void interfere(outsider *o) {
     if (below(o, 3) == 0)
         d.remote = pair_addr((uint8_t)(100 + below(o, 100)), (uint16_t)below(o, 65536));
     d.len = len;
-    uint8_t *exact = malloc(len); /* of its own, so that a read past the end is noticed */
+    uint8_t *exact = malloc(len); /* an exact buffer, so that a read past the end is noticed */
     assert_non_null(exact);
     memcpy(exact, buf, len);
     xl_endpoint_receive(to_server ? o->p.server : o->p.client, &d, exact, o->p.now);
@@ -166,7 +166,7 @@ TEST(a_connection_that_is_up_does_not_mind_outsiders) {
     free(o);
 }
 
-/* During the handshake it can do harm, as RFC 9000 section 21.1.1 says, but the endpoints end in order. */
+/* During the handshake it can do harm (RFC 9000 section 21.1.1), but the endpoints end in order. */
 TEST(a_handshake_that_is_disturbed_ends_one_way_or_the_other) {
     outsider *o = malloc(sizeof *o);
     assert_non_null(o);
@@ -184,7 +184,7 @@ TEST(a_handshake_that_is_disturbed_ends_one_way_or_the_other) {
             pair_step(&o->p);
         }
         pair_run(&o->p, 100000000);
-        assert_true(o->p.client_closed); /* idle in the end, if nothing else */
+        assert_true(o->p.client_closed); /* by the idle timeout at the latest */
         /* A copy of the client's first packet from elsewhere may have made a second one. The application frees them. */
         for (size_t i = 0; i < o->p.server->count; i++)
             assert_int_equal(XL_CONN_CLOSED, o->p.server->connection[i]->state);
@@ -241,7 +241,7 @@ static size_t cids_in_use(const xl_cids *cids) {
     return n;
 }
 
-/* The CIDs of the other paths can be seen on the way: NEW_CONNECTION_ID aside, each stands in every packet. */
+/* The CIDs of the other paths can be seen on the way: packets carry them in plain. */
 TEST(forged_datagrams_take_neither_paths_nor_connection_ids) {
     static const size_t sizes[] = {21, 24, 40, 1200};
     for (int multipath = 0; multipath < 2; multipath++) {

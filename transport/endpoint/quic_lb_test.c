@@ -56,7 +56,7 @@ TEST(cids_are_those_of_the_draft) {
         uint8_t id[XL_MAX_CID_BYTES], nonce[XL_MAX_CID_BYTES], expected[XL_MAX_CID_BYTES], cid[XL_MAX_CID_BYTES];
         size_t id_len = from_hex(v->server_id, id), len = from_hex(v->cid, expected);
         from_hex(v->nonce, nonce);
-        /* The length that the first octet tells is configured on top of the published rotation bits. */
+        /* The length in the first octet is configured on top of the published rotation bits. */
         expected[0] = (uint8_t)(v->rotation << 5 | (uint8_t)(len - 1));
         xl_lb *lb = lb_of(v, 0);
         assert_int_equal(len, xl_lb_encode(lb, id, nonce, 0, cid));

@@ -1,9 +1,9 @@
-/* Reset tokens where GnuTLS cannot compute them: there is none then, rather than one that others could know. */
+/* Reset tokens if GnuTLS cannot compute them: there are none then, rather than some that others could know. */
 #include "testing/pair.h"
 
 #include <gnutls/crypto.h>
 
-/* The linker's --wrap=gnutls_hmac_fast leads the library's calls here. */
+/* The linker's --wrap=gnutls_hmac_fast redirects the library's calls here. */
 int __real_gnutls_hmac_fast(gnutls_mac_algorithm_t mac, const void *key, size_t key_len, const void *text, size_t len,
                             void *digest);
 int __wrap_gnutls_hmac_fast(gnutls_mac_algorithm_t mac, const void *key, size_t key_len, const void *text, size_t len,

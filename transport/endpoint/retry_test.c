@@ -91,7 +91,7 @@ TEST(every_changed_bit_and_every_cut_is_noticed) {
         assert_int_not_equal(XL_TOKEN_VALID, verdict(&e, &HERE, 5000));
     }
     e.initial.token_len = XL_RETRY_MAX_BYTES;
-    assert_int_equal(XL_TOKEN_NONE, verdict(&e, &HERE, 5000)); /* some other server's */
+    assert_int_equal(XL_TOKEN_NONE, verdict(&e, &HERE, 5000)); /* another server's */
 }
 
 TEST(nothing_is_written_past_the_buffer) {
@@ -154,7 +154,7 @@ PAIR_TEST(a_proven_address_is_not_limited_in_bytes) {
     assert_int_equal(UINT64_MAX, xl_path_amplification_left(p->server->connection[0]->path[0]));
 }
 
-/* The first packet of a new client, straight from its endpoint; the endpoint is freed at the end of the test. */
+/* The first packet of a new client, taken from its endpoint, which is freed at the end of the test. */
 typedef struct {
     xl_endpoint *endpoint;
     uint8_t data[PAIR_MTU];
@@ -204,7 +204,7 @@ PAIR_TEST(a_flood_of_handshakes_is_answered_without_remembering_it) {
     }
     assert_int_equal(5, p->server->count);
     assert_int_equal(5, p->server->half_open);
-    pair_run(p, 12000000); /* … and the client of the pair comes through, by Retry */
+    pair_run(p, 12000000); /* … and the pair's client succeeds, by Retry */
     assert_non_null(p->sc);
     assert_int_equal(6, p->server->count); /* the five were given up, and count until they are freed */
     for (size_t i = 6; i-- > 0;)
@@ -213,7 +213,7 @@ PAIR_TEST(a_flood_of_handshakes_is_answered_without_remembering_it) {
     assert_int_equal(0, p->server->half_open);
 }
 
-/* RFC 9000 section 8.1.3: a client that comes with a token of ours that is not good is told at once. */
+/* RFC 9000 section 8.1.3: a client with an invalid token of ours gets an error at once. */
 PAIR_TEST(an_invalid_token_is_refused_by_an_error) {
     pair_init(p, 5, 1, 10000);
     p->server_config.limits.retry_always = true;

@@ -54,7 +54,7 @@ TEST(who_comes_is_touched_and_has_no_deadline) {
     xl_timer_heap_free(&h);
 }
 
-/* What the heap says, beside a plain list. */
+/* A heap and its model, a plain list. */
 typedef struct {
     xl_timer_heap heap;
     xl_connection *connection[MOST];
