@@ -100,7 +100,7 @@ TEST(the_peer_retires_only_what_was_issued) {
     assert_non_null(xl_cids_by_sequence(&cids, 2));
     assert_int_equal(xl_cids_retired_by_peer(&cids, 1, &gone, &was_present), 0); /* the frame came twice */
     assert_false(was_present);
-    xl_cid next = cid_of(3); /* a retired number is not given again */
+    xl_cid next = cid_of(3); /* a retired number is not issued again */
     assert_int_equal(xl_cids_issue(&cids, &next, token)->sequence, 3);
     assert_int_equal(xl_cids_retired_by_peer(&cids, 3, &gone, &was_present), XL_QERR_PROTOCOL_VIOLATION); /* not sent */
     assert_false(was_present);
@@ -201,7 +201,7 @@ TEST(a_late_copy_of_the_frame_does_not_revive_a_retired_cid) {
     xl_cids_retire(&cids, 1000); /* never known */
     assert_int_equal(cids.retire_count, 1);
     xl_cids_retire(&cids, 3);
-    xl_cids_retire(&cids, 3); /* queued once, not only where it is the first */
+    xl_cids_retire(&cids, 3); /* queued only once, also behind others */
     assert_int_equal(cids.retire_count, 2);
     assert_int_equal(learn(&cids, 3, 0), 0);
     assert_null(xl_cids_by_sequence(&cids, 3));
@@ -213,10 +213,10 @@ TEST(a_peer_cannot_grow_the_retire_queue_without_end) {
     uint64_t error = 0;
     uint64_t s = 4;
     for (; s < 1000 && error == 0; s++)
-        error = learn(&cids, s, s); /* each retires all before it, and we never get to send */
+        error = learn(&cids, s, s); /* each retires all before it, and no RETIRE_CONNECTION_ID is sent */
     assert_int_equal(error, XL_QERR_CONNECTION_ID_LIMIT);
     assert_true(s > 4 * LIMIT);
-    for (uint64_t below = 0; below < s - 2; below++) /* and of those accepted, none was forgotten */
+    for (uint64_t below = 0; below < s - 2; below++) /* of the accepted ones none was forgotten */
         assert_true(is_queued(&cids, below));
 }
 

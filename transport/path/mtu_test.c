@@ -4,7 +4,7 @@
 #define BASE        1200
 #define TEN_MINUTES 600000000
 
-/* Probes over a path that carries so much until nothing more is to be tried; gives the number of probes. */
+/* Probes a path that carries `carries` bytes until there is nothing left to try. Returns the number of probes. */
 static int search(xl_mtu *m, uint64_t carries, uint64_t now) {
     int probes = 0;
     uint64_t size;

@@ -1,4 +1,4 @@
-/* Path IDs: limits, no ID twice, connection IDs of one path each, abandonment. */
+/* Path IDs: limits, unique IDs, connection IDs per path, abandonment. */
 #include <string.h>
 
 #include "tests/unit.h"

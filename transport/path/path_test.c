@@ -1,4 +1,4 @@
-/* A path and a packet number space by themselves. */
+/* A path and a packet number space on their own. */
 #include <string.h>
 
 #include "tests/unit.h"
@@ -26,7 +26,7 @@ SPACE_TEST(second_eliciting_packet_is_acknowledged_at_once) {
     xl_space_ack_sent(s);
     assert_false(xl_space_owes_ack(s));
     assert_true(s->ack_deadline == XL_NEVER);
-    xl_space_receive(s, 2, true, false, 300); /* the count begins anew */
+    xl_space_receive(s, 2, true, false, 300); /* the count begins again */
     assert_true(xl_space_owes_ack(s));
     assert_false(s->ack_now);
     assert_true(s->loss_time == XL_NEVER);
@@ -101,7 +101,7 @@ TEST(what_a_path_may_do_follows_from_its_state) {
         assert_int_equal(rows[i].data, xl_path_may_carry_data(&p));
         assert_false(xl_path_status_is_due(&p));
         p.statuses.is_pending = true;
-        assert_false(xl_path_status_is_due(&p)); /* without a connection ID the peer knows nothing of it */
+        assert_false(xl_path_status_is_due(&p)); /* without a connection ID the peer does not know the path */
         p.cids.has_remote = true;
         assert_int_equal(rows[i].data, xl_path_status_is_due(&p));
         p.statuses.is_pending = false;
@@ -176,7 +176,7 @@ TEST(the_window_has_room_for_whole_packets_only) {
     assert_false(xl_path_has_window(&p));
 }
 
-/* RFC 9000 section 9.4: nothing that was learned of the old network path counts on a new one. */
+/* RFC 9000 section 9.4: measurements of the old network path do not count on a new one. */
 TEST(a_reset_forgets_rate_rtt_window_and_timeouts) {
     xl_path p;
     make(&p);
@@ -197,7 +197,7 @@ TEST(a_reset_forgets_rate_rtt_window_and_timeouts) {
     assert_int_equal(0, p.flight.pto_count);
     assert_int_equal(now, xl_pacer_next(&p.pacer, now));
     xl_pacer_set_rate(&p.pacer, 1200, now);
-    for (int packets = 0; packets < 10; packets++) { /* so many may leave at once */
+    for (int packets = 0; packets < 10; packets++) { /* packets that may leave at once */
         assert_int_equal(now, xl_pacer_next(&p.pacer, now));
         xl_pacer_sent(&p.pacer, 1200, now);
     }
@@ -207,7 +207,7 @@ TEST(a_reset_forgets_rate_rtt_window_and_timeouts) {
     assert_int_equal(0, p.delivery.bucket);
 }
 
-/* The path's burst where slow start paces it at `rate` bytes/s. */
+/* Returns the burst of a path whose slow start is paced at `rate` bytes/s. */
 static uint64_t burst_at(uint64_t rate, uint64_t burst_us) {
     xl_path p;
     make(&p);
@@ -249,7 +249,7 @@ TEST(validation_needs_the_very_challenge) {
     assert_true(p.validation.is_done);
     assert_int_equal(30000, p.rtt.smoothed);
     assert_false(xl_path_take_response(&p, right, 32000));
-    /* RFC 9002 section 6.2.2: timers begin with it; the first acknowledgement is the first sample all the same. */
+    /* RFC 9002 section 6.2.2: it is the timers' first RTT, but the first acknowledgement is still the first sample. */
     assert_true(p.rtt.has_sample && !p.ack_rtt.has_sample);
     assert_int_equal(90000, xl_rtt_pto(&p.ack_rtt, 0));
     xl_path_rtt_sample(&p, 40000, 0, true, 50000);
@@ -266,7 +266,7 @@ TEST(the_answer_to_a_repeated_challenge_validates) {
         xl_path_start_challenge(&p, data[i]);
         xl_path_challenge_sent(&p, 1000 * i);
     }
-    assert_false(xl_path_take_response(&p, data[1], 9000)); /* forgotten: four are kept beside the newest */
+    assert_false(xl_path_take_response(&p, data[1], 9000)); /* forgotten: only four are kept besides the newest */
     assert_true(xl_path_take_response(&p, data[2], 9000));
     assert_false(p.rtt.has_sample);
     xl_path_start_challenge(&p, data[0]); /* the next validation, of another address perhaps */
@@ -285,7 +285,7 @@ TEST(repeated_challenges_back_off_and_give_no_rtt) {
     xl_path_challenge_sent(&p, first);
     assert_int_equal(2 * first, p.validation.deadline - first);
     assert_true(xl_path_take_response(&p, data, first + 10));
-    assert_false(p.rtt.has_sample); /* which of the two was answered? */
+    assert_false(p.rtt.has_sample); /* unknown which of the two was answered */
 }
 
 /* Three round trips, at least 100 ms; each repetition waits twice as long, up to eight times. */
@@ -306,20 +306,20 @@ TEST(a_challenge_waits_for_its_answer) {
         }
         assert_true(xl_path_take_response(&p, data, 7100000));
         assert_true(p.validation.deadline == XL_NEVER);
-        xl_path_start_challenge(&p, data); /* the next one begins anew */
+        xl_path_start_challenge(&p, data); /* the next one begins again */
         xl_path_challenge_sent(&p, 8000000);
         assert_int_equal(8000000 + rows[i].wait_us, p.validation.deadline);
     }
 }
 
-/* A challenge after a rebinding proves an address; an RTT was asked for by a probe only. */
+/* A challenge after a rebinding proves an address. Only a probe asks for an RTT. */
 TEST(a_challenge_of_a_measured_path_is_no_sample) {
     xl_path p;
     make(&p);
     uint8_t data[8] = {1};
     xl_path_rtt_sample(&p, 50000, 0, true, 0);
     xl_path_start_rtt_probe(&p, data);
-    xl_path_start_challenge(&p, data); /* takes its place */
+    xl_path_start_challenge(&p, data); /* replaces the other */
     xl_path_challenge_sent(&p, 1000000);
     assert_true(xl_path_take_response(&p, data, 1900000));
     assert_int_equal(50000, p.rtt.smoothed);
@@ -356,7 +356,7 @@ TEST(probe_timeout_doubles_up_to_its_cap) {
     assert_int_equal(5000 + base, xl_path_pto_at(&p, 25000, 100000));
     p.flight.pto_count = 19;
     assert_int_equal(5000 + (base << 19), xl_path_pto_at(&p, 25000, 0));
-    p.flight.pto_count = 1000; /* the shift ends somewhere */
+    p.flight.pto_count = 1000; /* the shift is bounded */
     assert_int_equal(5000 + (base << 20), xl_path_pto_at(&p, 25000, 0));
 }
 
@@ -375,7 +375,7 @@ TEST(packets_that_follow_put_the_probe_timeout_off_by_one_pto_at_most) {
     assert_int_equal(5000 + pto + 4 * pto, xl_path_pto_at(&p, 25000, 0));
 }
 
-/* 8 s of silence with a probe a second, which wait in a queue. */
+/* 8 s of silence, with one probe a second waiting in a queue. */
 TEST(the_rtt_after_an_outage_is_that_of_the_last_probe) {
     xl_path p, twin;
     make(&p);
@@ -413,7 +413,7 @@ TEST(the_first_packet_after_an_outage_replaces_the_rtts_of_its_probes) {
     }
 }
 
-/* An acknowledgement from elsewhere counts for timers, not for the path's RTT; a challenge asks for that one. */
+/* An acknowledgement from another path counts for timers, not for the path's RTT, which a challenge measures. */
 TEST(an_ack_from_another_path_leaves_the_rtt_alone) {
     xl_path p;
     make(&p);
@@ -468,7 +468,7 @@ TEST(without_a_rate_the_rtt_has_to_do) {
     assert_true(xl_path_time_left(&p, 3000, now, now + overdue + 1) == XL_NEVER);
     xl_path_note_acked(&p, 1000, now, now + 40000);
     p.flight.bytes -= 1000;
-    uint64_t told_at = now + 40000 + XL_RATE_BUCKET_US; /* a rate takes a bucket's time to be measured */
+    uint64_t told_at = now + 40000 + XL_RATE_BUCKET_US; /* a rate is measured over one bucket */
     xl_path_note_acked(&p, 1000, now, told_at - 1);
     assert_int_equal(srtt, xl_path_delivery_time(&p, 1000, told_at - 1));
     assert_int_equal(5 * XL_RATE_BUCKET_US, xl_path_delivery_time(&p, 1000, told_at)); /* 1000 bytes in a bucket */
@@ -484,7 +484,7 @@ TEST(delivery_time_follows_the_rate_of_acknowledgements) {
     xl_path_note_sent(&p, 10000, now);
     p.flight.bytes = 10000;
     assert_int_equal(50000, xl_path_delivery_time(&p, 0, now + 1000)); /* too early to tell */
-    xl_path_note_acked(&p, 1000, 900000, now + 5000);                  /* sent before: says nothing of now */
+    xl_path_note_acked(&p, 1000, 900000, now + 5000);                  /* sent before: does not show the present rate */
     assert_int_equal(0, xl_path_queue_time(&p, now + 5000));
     for (int i = 0; i < 200; i++) {
         now += 10000;
@@ -503,7 +503,7 @@ TEST(delivery_time_follows_the_rate_of_acknowledgements) {
     assert_true(xl_path_time_left(&p, 2000, now - 990000, now) == XL_NEVER);
 }
 
-/* The smoothed RTT of a path that has just faded grows as fast as time passes: the rate must not wait for it. */
+/* The smoothed RTT of a path that has just faded grows as fast as time passes; the rate must not wait for it. */
 TEST(a_path_that_fades_at_once_is_seen_through) {
     xl_path p;
     make(&p);
@@ -511,7 +511,7 @@ TEST(a_path_that_fades_at_once_is_seen_through) {
     uint64_t begin = 1000000, now = begin;
     xl_path_note_sent(&p, 200000, begin);
     p.flight.bytes = 200000;
-    assert_int_equal(0, xl_path_time_left(&p, 200000, begin, begin + 60000)); /* by the RTT it is there */
+    assert_int_equal(0, xl_path_time_left(&p, 200000, begin, begin + 60000)); /* arrived, by the RTT */
     for (int i = 1; i <= 4; i++) {
         now = begin + 50000 + (uint64_t)i * 50000;
         xl_rtt_sample(&p.ack_rtt, now - begin, 0);
@@ -522,12 +522,13 @@ TEST(a_path_that_fades_at_once_is_seen_through) {
     p.flight.bytes = 0;
     xl_path_note_sent(&p, 1000, now + 1000000);
     p.flight.bytes = 1000;
-    assert_in_range(xl_path_queue_time(&p, now + 1000000), 40000, 60000); /* the rate is remembered */
-    /* A packet that is overdue says that nothing comes back, before any rate could be measured. */
+    assert_in_range(xl_path_queue_time(&p, now + 1000000), 40000, 60000); /* the rate is kept */
+    /* An overdue packet shows that nothing comes back, before a rate could be measured. */
     assert_true(xl_path_time_left(&p, 1000, now + 1000000, now + 3000000) == XL_NEVER);
 }
 
-/* Packets take 240 ms from 10 s to 12 s, and left when so many bytes were delivered; at sent_at, if that is not 0. */
+/* Packets have RTTs of 240 ms from 10 s to 12 s; they left when `delivered` bytes were delivered, at sent_at unless 0.
+ * Returns the delay due to others. */
 static uint64_t delay_of(xl_path *p, uint64_t delivered, uint64_t sent_at, uint64_t measured_before) {
     for (uint64_t now = 10000000; now < 12000000; now += 20000) {
         xl_sent_packet pkt = {.time_us = sent_at ? sent_at : now - 240000, .delivered = delivered};
@@ -566,7 +567,7 @@ TEST(delay_by_others_is_of_the_present_route) {
     assert_int_equal(0, xl_cross_traffic_delay(&p.delivery.cross, 11999999));
     xl_rtt_sample(&p.ack_rtt, 40000, 0);
     p.rate.delivered = 400000;
-    assert_int_equal(0, delay_of(&p, 0, 8999999, 0)); /* what had left before is still acknowledged */
+    assert_int_equal(0, delay_of(&p, 0, 8999999, 0)); /* what left before is still being acknowledged */
     assert_true(delay_of(&p, 0, 9000000, 0) > 0);
 }
 
