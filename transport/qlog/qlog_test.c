@@ -1,4 +1,4 @@
-/* What is written is read back with a JSON parser of other make: syntax, names, numbers. */
+/* Logs are read back with another JSON parser: syntax, names, numbers. */
 #include <stdlib.h>
 #include <string.h>
 #include <jansson.h>
@@ -188,13 +188,13 @@ TEST(the_peers_ack_delay_exponent_scales_received_acks_only) {
     json_t *sent = json_array_get(json_object_get(event(records, 2, "quic:packet_sent"), "frames"), 0);
     assert_near(real(received, "ack_delay"), 1024.0);
     assert_near(real(sent, "ack_delay"), 8.0);
-    /* The packet still open was ended by the close. */
+    /* The close ended the packet that was still open. */
     json_t *hostile = json_array_get(json_object_get(event(records, 3, "quic:packet_received"), "frames"), 0);
     assert_true(real(hostile, "ack_delay") > 1e15);
     json_decref(records);
 }
 
-/* Every frame type there is, with members unset where a pointer may be missing. */
+/* Every frame type, with members unset where a pointer may be missing. */
 TEST(every_frame_type_is_valid_json_with_its_name) {
     xl_qlog *q = open_log(false);
     size_t count = 0;
@@ -334,7 +334,7 @@ static size_t count_events(json_t *records, const char *name) {
     return count;
 }
 
-/* Callers report a state each time; what was said already is not repeated. */
+/* Callers report a state each time; a state is written only when it changes. */
 TEST(states_are_written_when_they_change) {
     xl_qlog *q = open_log(true);
     const xl_qlog_gate open = {.on = true, .why = "below T_th1"}, closed = {.why = "above T_th2"};
@@ -350,15 +350,15 @@ TEST(states_are_written_when_they_change) {
     xl_qlog_path_selected(q, REFERENCE, &fastest);
     xl_qlog_path_selected(q, REFERENCE, &fastest);
     xl_qlog_path_selected(q, REFERENCE, &other);
-    for (int i = 0; i < 2; i++) { /* once until data is sent */
+    for (int i = 0; i < 2; i++) { /* only once until data is sent */
         xl_qlog_scheduler_waits(q, REFERENCE, "ecf", 1, "earlier");
         xl_qlog_scheduler_waits(q, REFERENCE, "ecf", 0, "earlier");
         xl_qlog_path_selected(q, REFERENCE, &other);
     }
     xl_qlog_reinjection(q, REFERENCE, 4, 0, 100, 0, 1, 1, "below T_th1", NULL);
-    xl_qlog_reinjection_refused(q, REFERENCE, 4, 1, "all copied", NULL, NULL); /* something was copied since */
+    xl_qlog_reinjection_refused(q, REFERENCE, 4, 1, "all copied", NULL, NULL); /* a copy was made since */
     xl_qlog_stream_gone(q, 8);
-    xl_qlog_reinjection_refused(q, REFERENCE, 8, 1, "all copied", NULL, NULL); /* a stream of which nothing was said */
+    xl_qlog_reinjection_refused(q, REFERENCE, 8, 1, "all copied", NULL, NULL); /* a stream with no record yet */
     xl_qlog_path_replaced(q, 1);
     xl_qlog_congestion_state(q, REFERENCE, 1, "slow_start");
     xl_qlog_congestion_state(q, REFERENCE, 0, "slow_start");
