@@ -4,8 +4,8 @@
 #define START 1000000
 #define RTT   100000
 
-/* Packets of 1000 bytes leave every sent_us from `at` on, their acknowledgements come every acked_us. Says when the
- * last one came. */
+/* Packets of 1000 bytes leave every sent_us from `at` on; their acknowledgements come every acked_us. Returns the time
+ * of the last one. */
 static uint64_t train(xl_capacity *s, unsigned packets, uint64_t at, uint64_t sent_us, uint64_t acked_us) {
     uint64_t now = at + RTT;
     for (unsigned i = 0; i < packets; i++)
@@ -15,7 +15,7 @@ static uint64_t train(xl_capacity *s, unsigned packets, uint64_t at, uint64_t se
 
 TEST(a_spread_train_shows_the_capacity) {
     xl_capacity s = {0};
-    assert_int_equal(0, xl_capacity_time(&s, 50000)); /* nothing is known */
+    assert_int_equal(0, xl_capacity_time(&s, 50000)); /* no capacity yet */
     train(&s, 60, START, 100, 1000);
     assert_int_equal(1000000, s.bytes_per_s);
     assert_false(s.is_bound);
@@ -35,7 +35,7 @@ TEST(a_train_that_is_not_spread_is_a_bound) {
     assert_int_equal(1000000, s.bytes_per_s);
     assert_true(s.is_bound);
     assert_int_equal(12500, xl_capacity_time(&s, 50000)); /* a quarter */
-    train(&s, 40, START + 1000000, 2000, 2000);           /* slower, because it was sent so: says nothing new */
+    train(&s, 40, START + 1000000, 2000, 2000);           /* slower, because it was sent so: shows nothing new */
     assert_int_equal(1000000, s.bytes_per_s);
 }
 

@@ -5,7 +5,8 @@
 #define CAPACITY 2500000 /* bytes/s */
 #define SECOND   1000000
 
-/* Packets are acknowledged every 20 ms from `from` to `to`, each after rtt_us, with own_bytes delivered meanwhile. */
+/* From `from` to `to`, acknowledges a packet every 20 ms, each with an RTT of rtt_us and own_bytes delivered
+ * meanwhile. */
 static void acked(xl_cross_traffic *s, uint64_t from, uint64_t to, uint64_t rtt_us, uint64_t own_bytes, uint64_t rate) {
     for (uint64_t now = from; now < to; now += 20000)
         xl_cross_traffic_acked(s, rtt_us, MIN_RTT, own_bytes, rate, now);
@@ -32,7 +33,7 @@ TEST(the_least_delay_counts) {
     assert_int_equal(200000, xl_cross_traffic_delay(&s, 14 * SECOND));
 }
 
-/* It is known for as long as acknowledgements come. */
+/* The delay is known only while acknowledgements come. */
 TEST(a_silent_path_says_nothing) {
     xl_cross_traffic s = {0};
     acked(&s, 10 * SECOND, 11 * SECOND, 240000, 14000, CAPACITY); /* four buckets of six */
@@ -40,11 +41,11 @@ TEST(a_silent_path_says_nothing) {
     acked(&s, 11 * SECOND, 12 * SECOND, 240000, 14000, CAPACITY);
     assert_int_equal(200000, xl_cross_traffic_delay(&s, 12 * SECOND));
     assert_int_equal(0, xl_cross_traffic_delay(&s, 12 * SECOND + 600000));
-    acked(&s, 20 * SECOND, 20 * SECOND + 100000, 240000, 14000, CAPACITY); /* nothing of before is left */
+    acked(&s, 20 * SECOND, 20 * SECOND + 100000, 240000, 14000, CAPACITY); /* nothing from before is left */
     assert_int_equal(0, xl_cross_traffic_delay(&s, 20 * SECOND + 100000));
 }
 
-/* From a tenth of the capacity on, all of the queue is the path's own, wherever in a bucket the fade begins. */
+/* All of the queue is the path's own after a fade to a tenth of the capacity, wherever in a bucket it begins. */
 TEST(a_sudden_fade_is_not_due_to_others) {
     for (uint64_t fade = 12 * SECOND; fade < 12 * SECOND + 250000; fade += 10000) {
         xl_cross_traffic s = {0};
@@ -65,7 +66,7 @@ TEST(the_greatest_capacity_of_a_second_counts) {
     assert_int_equal(120000, xl_cross_traffic_delay(&s, 14 * SECOND));
 }
 
-/* A path of 64 kbit/s has no train of which the capacity could be measured: its queue is its own. */
+/* A path of 64 kbit/s has no train that shows its capacity: its queue counts as its own. */
 TEST(nothing_is_known_without_a_capacity) {
     xl_cross_traffic s = {0};
     acked(&s, 10 * SECOND, 12 * SECOND, 240000, 14000, 0);

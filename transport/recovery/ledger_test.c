@@ -105,7 +105,7 @@ static void ack_some(xl_ledger *l, model *m, uint64_t *rng) {
         wanted[pn - smallest] = s == XL_SENT_OUTSTANDING || (s == XL_SENT_LOST && m->at[pn].forgotten_calls == 0);
     }
     if (bad) {
-        /* Recent skips are all known; one that fell off the head long ago may be ignored. */
+        /* All recent skips are known; one that left the head long ago may be ignored. */
         if (smallest >= l->first_pn)
             assert_int_equal(xl_ledger_ack(l, smallest, largest, on_acked, m), -1);
         return;
@@ -319,8 +319,7 @@ LEDGER_TEST(an_endpoint_that_only_acknowledges_stays_small) {
     assert_true(l->outstanding <= l->cap);
 }
 
-/* All but one packet in 1000 is acknowledged, for ever: what is lost is remembered in a small ring, not in a large one.
- */
+/* All but one packet in 1000 is acknowledged, for ever: the lost ones are kept in a small ring, not in a large one. */
 LEDGER_TEST(losses_that_are_remembered_do_not_grow_a_large_ring) {
     int n = 0;
     xl_ledger_init(l);

@@ -20,7 +20,7 @@ TEST(what_leaves_stays_below_rate_times_time_plus_burst) {
             }
             if (next > now)
                 now = next;
-            /* A packet may leave as soon as one byte is free, so the sum before it is what is bounded. */
+            /* A packet may leave as soon as one byte is free, so the bound is for the sum before it. */
             assert_true((double)sent < (double)(now - start) * (double)rate / 1e6 + BURST);
             xl_pacer_sent(&p, bytes, now);
             sent += bytes;
@@ -67,7 +67,7 @@ TEST(without_a_rate_nothing_waits) {
         xl_pacer_sent(&p, MTU, 7);
     }
     xl_pacer_set_rate(&p, 1000, 7);
-    assert_int_equal(xl_pacer_next(&p, 7), 7); /* and nothing of it is owed */
+    assert_int_equal(xl_pacer_next(&p, 7), 7); /* without debt */
 }
 
 TEST(a_new_rate_counts_from_now_on) {

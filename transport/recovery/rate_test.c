@@ -30,7 +30,7 @@ TEST(a_packet_a_millisecond_is_a_megabyte_a_second) {
     assert_false(xl_rate_take(&s, 20000, &sample));
 }
 
-/* What arrives in a burst was not delivered as fast as its acknowledgements come. */
+/* A burst that arrives at once was not delivered as fast as its acknowledgements come. */
 TEST(the_longer_of_sending_and_acknowledging_counts) {
     xl_rate_sampler s = {0};
     xl_rate_sample sample;
@@ -45,7 +45,7 @@ TEST(the_longer_of_sending_and_acknowledging_counts) {
     assert_int_equal(10000, sample.newly_acked);
 }
 
-/* An acknowledgement's packets come in any order: the sample is that of the one that was sent last. */
+/* The packets of an acknowledgement come in any order; the sample is of the one that was sent last. */
 TEST(the_packet_sent_last_is_the_sample) {
     for (size_t first = 0; first < 2; first++) {
         xl_rate_sampler s = {0};
@@ -102,7 +102,7 @@ TEST(samples_are_limited_until_what_was_in_flight_then_is_delivered) {
     assert_false(sample.is_app_limited);
 }
 
-/* A path that begins anew counts from 0, and its packets from before remember more, or less. */
+/* A path that is reset counts from 0; packets sent before remember larger or smaller counts. */
 TEST(packets_from_before_the_path_began_anew_are_in_no_sample) {
     xl_rate_sampler s = {.begun_at = 2000000, .delivered_at = 2000000, .first_sent_at = 2000000};
     xl_rate_sample sample;
