@@ -40,7 +40,7 @@ TEST(play_time_left_is_the_smaller_estimate) {
     assert_int_equal(8000000, xl_qoe_play_time_left(&(xl_qoe){.cached_bytes = 1, .bps = 1}));
 }
 
-/* Whatever a peer claims: no overflow makes a full buffer an empty one. "No estimate" is UINT64_MAX alone. */
+/* For any claim of a peer, no overflow makes a full buffer an empty one. Only UINT64_MAX means "no estimate". */
 TEST(absurd_claims_are_a_very_long_time) {
     const uint64_t longest = UINT64_MAX - 1, most_seconds = UINT64_MAX / 1000000;
     assert_int_equal(longest, xl_qoe_play_time_left(&(xl_qoe){UINT64_MAX, UINT64_MAX, 1, 1}));
@@ -78,7 +78,7 @@ TEST(double_threshold_control_follows_algorithm_1) {
         {300, 1000, 300, 0, false, "above deliverTime_max"},
         {300, 1000, 300, 300, false, "above deliverTime_max"},
         {300, 1000, 300, 301, true, "below deliverTime_max"},
-        /* Between: Δt against deliverTime_max, equal is in time. */
+        /* Between the thresholds: Δt against deliverTime_max; equal is in time. */
         {300, 1000, 600, 601, true, "below deliverTime_max"},
         {300, 1000, 600, 600, false, "above deliverTime_max"},
         {300, 1000, 600, 599, false, "above deliverTime_max"},
@@ -89,7 +89,7 @@ TEST(double_threshold_control_follows_algorithm_1) {
         {500, 500, 499, 0, true, "below T_th1"},
         {500, 500, 500, 501, true, "below deliverTime_max"},
         {500, 500, 500, 500, false, "above deliverTime_max"},
-        /* Both zero is not off: with an empty buffer nothing is above 0 or below it. */
+        /* Both zero does not disable the gate: with an empty buffer nothing is above 0 or below it. */
         {0, 0, 0, 1, true, "below deliverTime_max"},
         {0, 0, 0, 0, false, "above deliverTime_max"},
         {0, 0, 1, 9999, false, "above T_th2"},
