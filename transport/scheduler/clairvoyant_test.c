@@ -7,11 +7,11 @@
 #define NOW 1000000u
 #define MTU 1000u
 
-/* A network of two paths: what is sent leaves a queue at `apart_us` a datagram, and arrives delay_us later. */
+/* A network of two paths: datagrams leave a queue every apart_us and arrive delay_us later. */
 typedef struct {
     uint64_t delay_us, apart_us, free_at;
     size_t inside, asked;
-    uint64_t supposed; /* in this question: when the queue is free */
+    uint64_t supposed; /* in this question, when the queue is free */
     uint64_t full_until;
 } way;
 
@@ -54,7 +54,7 @@ static uint64_t send_one(void *handle, size_t bytes, uint64_t at) {
 
 static const xl_foresight foresight = {.ask = ask, .inside = inside, .send = send_one};
 
-/* Path 0 has 10 ms there and back and 1 ms a packet, path 1 100 ms and 4 ms. */
+/* Path 0 has an RTT of 10 ms and 1 ms a packet, path 1 100 ms and 4 ms. */
 static xl_scheduler_view view_of(uint64_t unsent_packets) {
     memset(&net, 0, sizeof(net));
     xl_scheduler_view v = {.count = 2, .now = NOW};
@@ -81,7 +81,7 @@ static void fill_window(xl_scheduler_view *v, size_t i) {
     net.there[i].free_at = NOW + 10 * net.there[i].apart_us;
 }
 
-/* What was path 0 becomes path 1, and the other way round. */
+/* Swaps path 0 and path 1. */
 static void swap_paths(xl_scheduler_view *v) {
     way there = net.there[0], back = net.back[0];
     xl_scheduler_path path = v->path[0];
@@ -117,8 +117,8 @@ TEST(the_packet_goes_where_it_arrives_first) {
     assert_int_equal(d.for_later, 0);
 }
 
-/* Path 0 alone: by the window of 10 packets and a round trip of 21 ms, 10 packets each 21 ms, the first after 11 ms: 49
- * before path 1's at 104 ms. */
+/* Path 0 alone sends its window of 10 packets each round trip of 21 ms, the first after 11 ms: 49 arrive before path
+ * 1's at 104 ms. */
 TEST(a_slow_path_carries_only_what_the_others_cannot_bring_before) {
     for (uint64_t left = 1; left < 80; left++) {
         xl_scheduler_view v = view_of(left);
@@ -141,8 +141,8 @@ TEST(a_slow_path_carries_only_what_the_others_cannot_bring_before) {
     assert_int_equal(decide(&v).count, 1);
 }
 
-/* 5 packets are inside. The other 5 have arrived: they are acknowledged over the 200 ms of the way back, 1 of them in
- * time for another packet to be there before 104 ms. */
+/* 5 packets are inside. The other 5 have arrived and are acknowledged over the 200 ms of the way back; one of them in
+ * time for another packet to arrive before 104 ms. */
 TEST(what_has_arrived_is_acknowledged_over_the_time_of_the_way_back) {
     for (uint64_t left = 1; left <= 2; left++) {
         xl_scheduler_view v = view_of(left);
@@ -206,7 +206,7 @@ TEST(nothing_is_sent_that_a_full_queue_would_drop) {
     v.path[0].has_window = true;
     v.path[0].window_bytes = 1000 * MTU;
     assert_int_equal(decide(&v).order[0], 0);
-    net.there[0].full_until = NOW + 30000; /* an acknowledgement comes before */
+    net.there[0].full_until = NOW + 30000; /* an acknowledgement comes before that */
     xl_scheduler_decision d = decide(&v);
     assert_int_equal(d.count, 1);
     assert_int_equal(d.order[0], 1);

@@ -28,7 +28,7 @@ static instance instance_of(const char *name) {
 
 static xl_scheduler_decision decision_of(instance *s, const xl_scheduler_view *v) {
     xl_scheduler_decision d;
-    memset(&d, 0xee, sizeof d); /* whatever was decided before */
+    memset(&d, 0xee, sizeof d); /* contents of an earlier decision */
     s->ops->decide(s->state, v, &d);
     assert_true(d.count <= v->count);
     return d;
@@ -52,7 +52,7 @@ TEST(smallest_rtt_goes_first) {
     }
 }
 
-/* The scheduler waits for path 0, or takes path 1 alone. */
+/* Expects that the scheduler waits for path 0, or else takes only path 1. */
 static xl_scheduler_decision expect_wait(instance *s, const xl_scheduler_view *v, bool waits) {
     xl_scheduler_decision d = decision_of(s, v);
     assert_int_equal(waits ? 0 : 1, d.count);
@@ -75,7 +75,7 @@ TEST(a_full_window_passes_to_the_next) {
     xl_scheduler_view v = view_of(2, (uint64_t[]){20000, 50000});
     v.path[0].has_window = false;
     instance s = instance_of("minrtt");
-    assert_null(expect_wait(&s, &v, false).why); /* the smallest RTT needs no words */
+    assert_null(expect_wait(&s, &v, false).why); /* the smallest RTT needs no reason */
     v.path[1].has_window = false;
     assert_int_equal(0, order_of("minrtt", &v, order));
 }
@@ -124,7 +124,8 @@ TEST(redundant_offers_every_healthy_path) {
     assert_true(redundant->copies && redundant->passes_paced);
 }
 
-/* Path 0 is fast and has used up its window, path 1 is slow and has room. In ms and packets of MTU bytes. */
+/* Path 0 is fast and has used up its window; path 1 is slow and has room. RTTs in ms, windows in packets of MTU
+ * bytes. */
 static xl_scheduler_view fast_is_full(uint64_t rtt_f, uint64_t cwnd_f, uint64_t rtt_s, uint64_t cwnd_s) {
     xl_scheduler_view v = view_of(2, (uint64_t[]){rtt_f * 1000, rtt_s * 1000});
     v.path[0].has_window = false;
@@ -147,7 +148,7 @@ TEST(blest_waits_where_the_fast_path_would_be_blocked) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         instance s = instance_of("blest");
         xl_scheduler_view v = fast_is_full(10, 10, 50, 10);
-        v.now = 10; /* not a slow round trip after the start: lambda stays as it is */
+        v.now = 10; /* within a slow round trip of the start: lambda stays */
         v.send_window_bytes = cases[i].window * MTU;
         v.path[1].in_flight_bytes = cases[i].slow_in_flight * MTU;
         expect_wait(&s, &v, cases[i].waits);
@@ -164,7 +165,7 @@ TEST(blest_corrects_its_estimate_once_in_a_slow_round_trip) {
     for (int round = 1; round <= 9; round++) {
         assert_int_equal(0, decision_of(&s, &v).count);
         v.now += 50000;
-        for (int again = 0; again < 3; again++) /* however often it is asked in one of them */
+        for (int again = 0; again < 3; again++) /* however often it decides within one */
             assert_int_equal(round < 9 ? 0 : 1, decision_of(&s, &v).count);
     }
     v.is_window_blocked = true; /* up by 0.04 */
@@ -179,7 +180,7 @@ TEST(blest_corrects_its_estimate_once_in_a_slow_round_trip) {
     assert_int_equal(1, decision_of(&s, &v).count);
 }
 
-/* Whether BLEST, with X = 60 packets and so many slow round trips behind it, waits where `left` packets are left. */
+/* Whether BLEST, with X = 60 packets and after `rounds` slow round trips, waits when `left` packets are left. */
 static bool blest_waits_after(int rounds, bool blocked, uint64_t left) {
     instance s = instance_of("blest");
     xl_scheduler_view v = fast_is_full(10, 10, 50, 10);
@@ -221,7 +222,7 @@ TEST(ecf_waits_where_the_fast_path_completes_earlier) {
         {10, 100, 500, 0, 0, false}, /* a long way to go */
         {10, 20, 1, 0, 0, false},    /* 2 x 10 = 20: paths too much alike */
         {10, 21, 1, 0, 0, true},     /* 20 < 21 and 21 >= 20 */
-        {10, 25, 1, 0, 10, false},   /* 20 < 35, but 25 < 20 + 10: S may be through before F answers */
+        {10, 25, 1, 0, 10, false},   /* 20 < 35, but 25 < 20 + 10: S may arrive before F answers */
         {10, 30, 1, 0, 10, true},    /* 30 >= 30 */
         {10, 30, 1, 10, 0, true},    /* the larger of the variations, whichever path's */
         {10, 30, 1, 11, 10, false},
@@ -272,7 +273,7 @@ TEST(nobody_waits_for_a_path_that_does_not_answer) {
     }
 }
 
-/* As expect_wait(), with the two paths in the other order. */
+/* As expect_wait(), with the two paths swapped. */
 static void expect_wait_in_the_other_order(const char *name, xl_scheduler_view v, bool waits) {
     xl_scheduler_path fast = v.path[0];
     v.path[0] = v.path[1];
@@ -293,8 +294,8 @@ TEST(a_full_path_is_waited_for_whatever_its_place) {
     expect_wait_in_the_other_order("ecf", v, false);
 }
 
-/* A path of so much smallest RTT whose packets in flight take queue_us to be acknowledged. A queue shows: the latest
- * RTT is twice the smallest, and the oldest packet is as old. */
+/* Sets the smallest RTT and the time queue_us until all packets in flight are acknowledged. If not 0, a queue shows:
+ * the latest RTT is twice the smallest, and so is the age of the oldest packet. */
 static void set_queue(xl_scheduler_path *p, uint64_t min_rtt_us, uint64_t queue_us) {
     p->min_rtt_us = min_rtt_us;
     p->latest_rtt_us = p->oldest_us = queue_us > 0 ? 2 * min_rtt_us : 0;
@@ -315,7 +316,7 @@ TEST(earliest_goes_by_what_is_in_flight_rather_than_by_the_last_rtt) {
     expect_first("earliest", &v, 1, 1);
 }
 
-/* Requests of a few round trips: what was acknowledged lately is all that was sent, so the rate looks small. */
+/* Requests of a few round trips: the bytes acknowledged lately are all that was sent, so the rate looks small. */
 TEST(earliest_leaves_no_fast_path_for_its_rate_while_no_queue_shows) {
     xl_scheduler_view v = view_of(2, (uint64_t[]){20000, 50000});
     set_queue(&v.path[0], 20000, 140000);
@@ -329,7 +330,7 @@ TEST(earliest_leaves_no_fast_path_for_its_rate_while_no_queue_shows) {
     expect_first("earliest", &v, 2, 1);
 }
 
-/* What is in flight may fill the path before any queue shows in an RTT. */
+/* The packets in flight may fill the path before a queue shows in an RTT. */
 TEST(earliest_goes_by_the_capacity_while_no_queue_shows) {
     xl_scheduler_view v = view_of(2, (uint64_t[]){20000, 50000});
     set_queue(&v.path[0], 20000, 0);
@@ -350,14 +351,14 @@ TEST(earliest_commits_no_more_than_a_short_queue_while_there_is_a_choice) {
     expect_wait(&s, &v, false);
     v.path[1].queue_us = 200001;
     expect_wait(&s, &v, true);
-    v.path[1].in_flight_bytes = 10 * MTU - 1; /* so few packets are always let through: they measure the rate */
+    v.path[1].in_flight_bytes = 10 * MTU - 1; /* so few packets are always permitted: they measure the rate */
     expect_wait(&s, &v, false);
     v.path[1].in_flight_bytes = 10 * MTU;
     v.path[0].is_suspect = true; /* no choice is left */
     expect_wait(&s, &v, false);
 }
 
-/* Others' packets stay in the queue, however long the path waits. */
+/* Others' packets stay in the queue for as long as the path waits. */
 TEST(earliest_counts_no_delay_by_others_to_the_queue) {
     xl_scheduler_view v = view_of(2, (uint64_t[]){20000, 50000});
     set_queue(&v.path[0], 20000, 260000);
@@ -370,7 +371,7 @@ TEST(earliest_counts_no_delay_by_others_to_the_queue) {
     expect_wait(&s, &v, false);
 }
 
-/* In slow start the path is faster than was ever seen. */
+/* In slow start the path may be faster than was ever measured. */
 TEST(earliest_limits_no_queue_by_a_bound_of_the_capacity) {
     xl_scheduler_view v = view_of(2, (uint64_t[]){20000, 50000});
     set_queue(&v.path[0], 20000, 170001);
@@ -395,7 +396,7 @@ TEST(earliest_waits_for_a_full_path_that_alone_completes_earlier) {
     v.unsent_bytes = 20 * MTU;
     expect_wait(&s, &v, false); /* too much for one path */
     v.unsent_bytes = MTU;
-    v.path[0].pto_count = 1; /* what it does not answer is not waited for */
+    v.path[0].pto_count = 1; /* a path that does not answer is not waited for */
     expect_wait(&s, &v, false);
     v.path[0].pto_count = 0;
     set_queue(&v.path[0], 20000, 0); /* held back by its pacer alone: no acknowledgement is under way */
@@ -413,14 +414,14 @@ TEST(earliest_uses_another_path_beside_a_paced_one_for_what_that_brings_later) {
     expect_first("earliest", &v, 2, 0);
     v.unsent_bytes = 22500;
     expect_first("earliest", &v, 1, 0);
-    v.path[0].is_paced = false; /* it has the next packet, and the other one copies */
+    v.path[0].is_paced = false; /* it gets the next packet, and the other one copies */
     assert_int_equal(2, order_of("earliest", &v, order));
     assert_true(xl_scheduler_find("earliest")->passes_paced);
 }
 
 TEST(names_are_listed_and_found) {
     size_t count = 0;
-    for (; xl_scheduler_name(count); count++) { /* no name twice: find() gives the first of a name */
+    for (; xl_scheduler_name(count); count++) { /* no name occurs twice: find() returns the first */
         assert_ptr_equal(xl_schedulers[count], xl_scheduler_find(xl_scheduler_name(count)));
         assert_non_null(xl_schedulers[count]->decide);
     }
