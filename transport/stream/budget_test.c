@@ -11,7 +11,7 @@ TEST(a_connection_takes_no_more_than_its_own_most) {
     assert_true(xl_budget_take(&b, 200));
     assert_int_equal(100, xl_budget_left(&b));
     assert_false(xl_budget_take(&b, 101));
-    assert_false(pool.refused); /* nobody else's bytes would help */
+    assert_false(pool.refused); /* other streams' bytes would not help */
     assert_int_equal(200, pool.held);
     xl_budget_give_back(&b, 150);
     assert_true(xl_budget_take(&b, 101));

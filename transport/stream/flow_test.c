@@ -28,7 +28,7 @@ TEST(a_limit_never_falls_and_never_leaves_the_number_space) {
     assert_false(xl_flow_in_should_update(&f));
 }
 
-/* Half of the window at `now`, which was consumed since the last time. */
+/* Consumes half of the window, and updates the limit at `now`. Returns the window. */
 static uint64_t window_after(xl_flow_in *f, uint64_t now, uint64_t rtt_us) {
     f->consumed = f->limit - f->window / 2;
     uint64_t limit = xl_flow_in_update(f, now, rtt_us);
@@ -39,10 +39,10 @@ static uint64_t window_after(xl_flow_in *f, uint64_t now, uint64_t rtt_us) {
 TEST(a_window_that_is_read_within_two_rtts_doubles_up_to_its_most) {
     xl_flow_in f;
     xl_flow_in_init(&f, 1000, 3000);
-    assert_int_equal(window_after(&f, 50, 100), 1000); /* the first says nothing: since when? */
+    assert_int_equal(window_after(&f, 50, 100), 1000); /* the first shows nothing: there is no earlier time */
     assert_int_equal(window_after(&f, 250, 100), 1000);
     assert_int_equal(window_after(&f, 449, 100), 2000);
-    assert_int_equal(window_after(&f, 449, 0), 2000); /* no RTT is known */
+    assert_int_equal(window_after(&f, 449, 0), 2000); /* without an RTT */
     assert_int_equal(window_after(&f, 500, 100), 3000);
     assert_int_equal(window_after(&f, 501, 100), 3000);
 }
@@ -53,7 +53,7 @@ TEST(a_limit_that_is_announced_again_does_not_make_the_window_grow) {
     assert_int_equal(window_after(&f, 50, 100), 1000);
     f.consumed += 499;
     assert_int_equal(xl_flow_in_update(&f, 60, 100), f.consumed + 1000);
-    assert_int_equal(window_after(&f, 250, 100), 1000); /* two RTTs after the time at which it was due */
+    assert_int_equal(window_after(&f, 250, 100), 1000); /* two RTTs after the update was due */
 }
 
 TEST(a_window_without_a_most_stays) {

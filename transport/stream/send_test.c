@@ -95,12 +95,12 @@ SEND_TEST(with_two_copies_the_first_ack_settles_and_a_later_loss_requeues_nothin
     xl_send_mark_lost(s, 1000, 1000, false);                          /* the original did not */
     assert_false(xl_send_has_lost(s));
     assert_int_equal(xl_send_mark_acked(s, 1000, 1000, false), 0);
-    /* Lost first, then the other copy is acknowledged: what was queued is taken back. */
+    /* Lost first, then acknowledged by its other copy: what was queued is removed. */
     xl_send_mark_lost(s, 2000, 1000, false);
     assert_true(xl_send_has_lost(s));
     assert_int_equal(xl_send_mark_acked(s, 2000, 1000, false), 1000);
     assert_false(xl_send_has_lost(s));
-    /* Only what is missing of a range is queued. */
+    /* Only the missing part of a range is queued. */
     xl_send_mark_lost(s, 500, 1500, false);
     xl_send_piece p;
     assert_true(xl_send_next(s, 0, 5000, &p));
@@ -140,7 +140,7 @@ SEND_TEST(copies_outside_of_the_buffer_are_zeros) {
     assert_memory_equal(out + 1500, zeros, 1000);
 }
 
-/* Every byte's state in plain arrays, beside the real thing, under arbitrary orders of loss and acknowledgement. */
+/* Every byte's state in plain arrays beside the send buffer, in arbitrary orders of loss and acknowledgement. */
 #define TOTAL 20000
 
 typedef struct {
@@ -224,7 +224,7 @@ TEST(any_order_of_losses_and_acks_matches_a_byte_map) {
     }
 }
 
-/* Writes, sends and acknowledges len bytes, a piece at a time. */
+/* Writes, sends and acknowledges `len` bytes, one piece at a time. */
 static void pass(xl_send *s, size_t len, size_t piece) {
     for (size_t done = 0; done < len; done += piece) {
         assert_int_equal(xl_send_write(s, zeros, piece), piece);
@@ -248,9 +248,9 @@ SEND_TEST(a_buffer_that_is_little_used_shrinks) {
     assert_int_equal(s->cap, 8 * sizeof zeros);
     assert_int_equal(xl_send_write(s, zeros, 1000), 1000);
     take(s, 1000);
-    xl_send_mark_acked(s, 0, 8 * sizeof zeros, false); /* as much as it has room for: from here on it is judged */
+    xl_send_mark_acked(s, 0, 8 * sizeof zeros, false); /* all its room: from here on its use counts */
     assert_int_equal(s->cap, 8 * sizeof zeros);
-    for (int i = 0; i < 8 * 66; i++) { /* as much once more, with at most 2000 bytes held */
+    for (int i = 0; i < 8 * 66; i++) { /* the capacity once more, with at most 2000 bytes held */
         assert_int_equal(xl_send_write(s, zeros, 1000), 1000);
         xl_send_piece p = take(s, 1000);
         xl_send_mark_acked(s, p.offset - 1000, 1000, false);
@@ -270,7 +270,7 @@ SEND_TEST(a_buffer_that_runs_empty_is_freed_and_has_its_size_again) {
     assert_int_equal(s->cap, 0);
     pass(s, 8 * sizeof zeros, 512);
     assert_int_equal(xl_send_write(s, zeros, 1), 1);
-    assert_int_equal(s->cap, 1024); /* so much was in use of late */
+    assert_int_equal(s->cap, 1024); /* recently used */
 }
 
 /* Fills and empties a buffer, and returns its size with the next byte. */
@@ -286,7 +286,7 @@ static size_t size_again(xl_budget *budget) {
     return cap;
 }
 
-/* What is not needed yet leaves a quarter of the connection's and half of the pool's bytes to others. */
+/* With that size, a quarter of the connection's and half of the pool's bytes have to be left to others. */
 TEST(a_buffer_has_its_size_again_where_memory_is_plenty) {
     const size_t size = 8 * sizeof zeros;
     xl_budget_pool pool;

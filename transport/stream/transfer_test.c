@@ -76,7 +76,7 @@ static void deliver(pair *p) {
         uint64_t fresh;
         assert_int_equal(
             xl_recv_insert(&p->recv, piece.offset, f->payload, piece.len, piece.fin, p->window.limit, &fresh), 0);
-        if (test_below(&p->rng, 20) == 0) /* the ACK was late: declared lost, then acknowledged after all */
+        if (test_below(&p->rng, 20) == 0) /* the ACK was late: declared lost, then acknowledged */
             xl_send_mark_lost(&p->send, piece.offset, piece.len, piece.fin);
         xl_send_mark_acked(&p->send, piece.offset, piece.len, piece.fin);
     }
@@ -109,7 +109,7 @@ TEST(a_megabyte_arrives_intact) {
         assert_int_equal(most, 131072);
         assert_int_equal(p.send.cap, 0);
         assert_true(p.recv.cap <= 131072);
-        /* What is still under way changes nothing any more. */
+        /* Data still under way changes nothing any more. */
         while (p.in_channel > 0)
             deliver(&p);
         assert_false(xl_send_pending(&p.send, UINT64_MAX));
