@@ -135,7 +135,7 @@ TEST(ranges_below_zero_are_refused) {
                      XL_QERR_FRAME_ENCODING); /* a count that no packet can hold */
 }
 
-/* Ranges that get longer and farther apart, so that every varint length occurs. */
+/* Ranges that become longer and farther apart, so that every varint length occurs. */
 static size_t many_ranges(xl_ack_range *ranges, size_t n) {
     uint64_t at = UINT64_C(1) << 50;
     for (size_t i = 0; i < n; i++) {
@@ -181,7 +181,7 @@ static size_t put_in(size_t room, const xl_ack_range *ranges, size_t n, bool as_
     return written;
 }
 
-/* For every size of room: what was written parses, and one more range would not have fitted. */
+/* For every size of room: the frame parses, and one more range would not fit. */
 TEST(as_many_ranges_are_written_as_fit) {
     const xl_qoe qoe = {1 << 20, 300, 4000000, 60};
     xl_ack_range ranges[100];

@@ -1,4 +1,4 @@
-/* Frames of the dialect `ietf`: the bytes of RFC 10069 section 4, where they may stand, and what is no frame. */
+/* Frames of the dialect `ietf`: the bytes of RFC 10069 section 4, where they may occur, and malformed frames. */
 #include <string.h>
 
 #include "tests/unit.h"
@@ -14,7 +14,7 @@ static void assert_writes(const xl_writer *w, const uint8_t *start, const uint8_
     assert_memory_equal(start, expected, len);
 }
 
-/* Parses what was written, all of it; and no shorter piece of it is a frame. */
+/* Parses all of the data; no shorter piece of it is a frame. */
 static xl_frame parsed(const uint8_t *data, size_t len) {
     xl_frame f;
     for (size_t cut = 1; cut < len; cut++) {

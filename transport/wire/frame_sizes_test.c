@@ -14,7 +14,7 @@ static size_t written(void) {
     return n;
 }
 
-/* The size of a frame with the largest value in each field is what is reserved for it. */
+/* The size reserved for a frame is that with the largest value in each field. */
 #define EXPECT(bytes, put) (put, assert_int_equal(bytes, written()))
 #define MOST               XL_VARINT_MAX
 

@@ -71,7 +71,7 @@ static void invent_ack(xl_ack_frame *ack, bool multipath) {
         ack->qoe = (xl_qoe){random_varint(), random_varint(), random_varint(), random_varint()};
 }
 
-/* A frame with every field at random, as the parser should report it. */
+/* A frame with random fields, as the parser should report it. */
 static xl_frame invent(uint64_t type) {
     xl_frame f;
     memset(&f, 0, sizeof f);
@@ -163,7 +163,7 @@ static void put(xl_writer *w, const xl_frame *f) {
         xl_frame_put_crypto_header(w, f->crypto.offset, f->crypto.len);
         xl_write_bytes(w, f->crypto.data, f->crypto.len);
         break;
-    case XL_FRAME_NEW_TOKEN: /* only servers of other makes send it */
+    case XL_FRAME_NEW_TOKEN: /* only other implementations' servers send it */
         xl_write_varint(w, XL_FRAME_NEW_TOKEN);
         xl_write_varint(w, f->new_token.len);
         xl_write_bytes(w, f->new_token.token, f->new_token.len);
@@ -312,7 +312,7 @@ TEST(every_frame_round_trips) {
     }
 }
 
-/* The copies have no byte to spare: reading one too many is seen by the sanitizer. */
+/* The copies have no spare byte, so that the sanitizer sees a read past the end. */
 TEST(a_truncated_frame_is_never_accepted) {
     seed = 7;
     for (size_t round = 0; round < 20 * TYPE_COUNT; round++) {
@@ -335,9 +335,9 @@ TEST(a_writer_without_room_fails_and_stays_in_bounds) {
     for (size_t round = 0; round < 5 * TYPE_COUNT; round++) {
         xl_frame in = invent(simple_types[round % TYPE_COUNT]);
         if (in.type == XL_FRAME_ACK || in.type == XL_FRAME_ACK_MP)
-            continue; /* fits as many ranges as there is room for: its own tests */
+            continue; /* writes as many ranges as fit: tested separately */
         if (in.type == XL_FRAME_CONNECTION_CLOSE || in.type == XL_FRAME_APPLICATION_CLOSE)
-            in.close.reason = (const uint8_t *)""; /* is cut to the room: its own test */
+            in.close.reason = (const uint8_t *)""; /* is cut to the room: tested separately */
         uint8_t buf[2048];
         xl_writer w = xl_writer_of(buf, sizeof buf);
         put(&w, &in);
@@ -505,7 +505,7 @@ TEST(ack_eliciting_and_probing_follow_the_rfc) {
     assert_true(xl_frame_is_ack_eliciting(XL_FRAME_ACK_FREQUENCY));
 }
 
-/* What a parsed frame promises to those who use it. */
+/* The guarantees for a parsed frame. */
 static void check_promises(const xl_frame *f, const uint8_t *data, const uint8_t *end) {
     assert_string_not_equal(xl_frame_name(f->type), "unknown");
     if (f->type == XL_FRAME_STREAM) {

@@ -29,10 +29,10 @@ TEST(packet_numbers_decode_as_in_rfc9000_appendix_a3) {
     assert_int_equal(xl_packet_number_decode(UINT64_MAX, 200, 1), 200);
     assert_int_equal(xl_packet_number_decode(254, 0, 1), 256);
     assert_int_equal(xl_packet_number_decode(256, 0xff, 1), 255);
-    /* Half a window away on either side of the expected 384: the later one. */
+    /* Exactly half a window from the expected 384 on either side: the later one. */
     assert_int_equal(xl_packet_number_decode(383, 0x00, 1), 512);
     assert_int_equal(xl_packet_number_decode(255, 0x80, 1), 384);
-    /* The top of the number space is not left. */
+    /* The result stays within the number space. */
     assert_true(xl_packet_number_decode(XL_VARINT_MAX - 1, 0xff, 1) == XL_VARINT_MAX);
     assert_true(xl_packet_number_decode(XL_VARINT_MAX, 0x00, 1) <= XL_VARINT_MAX);
 }

@@ -204,7 +204,7 @@ TEST(limits_lengths_duplicates_and_roles_are_checked) {
     }
 }
 
-/* However many unknown ones came before. */
+/* Also behind many unknown ones. */
 TEST(no_parameter_that_is_known_comes_twice) {
     static const struct {
         uint64_t id;
