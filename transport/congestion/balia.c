@@ -5,7 +5,7 @@
  *     w_r += x_r / rtt_r / (sum_k x_k)^2  (1 + a_r) / 2  (4 + a_r) / 5
  *     a congestion event:  w_r -= w_r / 2 min(a_r, 1.5)
  *
- * Unlike LIA and OLIA it couples the decrease too: the best path halves its window, slower ones lose up to three
+ * Unlike LIA and OLIA it couples the decrease too: the best path halves its window, others lose up to three
  * quarters. */
 #include "congestion/coupled.h"
 

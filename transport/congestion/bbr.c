@@ -201,8 +201,7 @@ static void set_pacing_rate(bbr *s) {
         s->pacing_rate = rate;
 }
 
-/* Whether the window is limited by packet conservation: for a round trip after a loss, no more is sent than is
- * delivered. */
+/* Whether packet conservation limits the window: for a round trip after a loss, no more is sent than is delivered. */
 static bool conserves_packets(bbr *s, const xl_rate_sample *r) {
     if (s->in_recovery && r->prior_delivered >= s->recovery_ends) {
         s->in_recovery = false;

@@ -1,6 +1,5 @@
 /* What the coupled controllers LIA, OLIA and BALIA have in common. Each is one file with its own increase. Slow start
- * is NewReno's, and so is the decrease at a congestion event, except BALIA's. "Siblings" are the active paths of a
- * group. */
+ * is NewReno's, and so is the decrease at a congestion event, except BALIA's. "Siblings" are a group's active paths. */
 #ifndef XL_CONGESTION_COUPLED_H
 #define XL_CONGESTION_COUPLED_H
 

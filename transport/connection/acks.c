@@ -580,8 +580,6 @@ void xl_conn_detect_losses(xl_connection *c, xl_space *space, xl_level level) {
     detect_losses(&m);
 }
 
-/* Returns everything in flight on the path to its streams, which RFC 9002 section 6.2.4 allows instead of a probe. Does
- * not reduce the window: the caller decides. */
 void xl_conn_give_up_in_flight(xl_connection *c, xl_path *p) {
     settlement m = {.c = c, .is_given_up = true};
     for (int i = 0; i < XL_LEVEL_COUNT; i++) {

@@ -13,7 +13,8 @@ uint64_t xl_conn_take_ack(xl_connection *, xl_space *, xl_level, xl_path *arrive
 void xl_conn_log_metrics(xl_connection *, xl_path *);
 void xl_conn_detect_losses(xl_connection *, xl_space *, xl_level);
 void xl_conn_probe_timeout(xl_connection *, xl_path *);
-/* Returns everything in flight on the path to its streams. Does not reduce the window: the caller decides. */
+/* Returns everything in flight on the path to its streams, as RFC 9002 section 6.2.4 allows instead of a probe. Does
+ * not reduce the window: the caller decides. */
 void xl_conn_give_up_in_flight(xl_connection *, xl_path *);
 /* The same for a whole packet number space. */
 void xl_conn_lose_space(xl_connection *, xl_space *, xl_level);

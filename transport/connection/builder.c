@@ -12,8 +12,7 @@
 #define CRYPTO_HEADER_ROOM 16 /* reserved for type, offset and length; the rest of it stays unused */
 #define SKIP_MIN           64
 #define SKIP_SPAN          1024
-/* Packets that are not ack-eliciting and may stay unanswered, beside those that a whole flow control window of data
- * requires. */
+/* Packets without ack-eliciting frames that may stay unanswered, beside those that a flow control window requires. */
 #define UNANSWERED_MIN 4096
 
 static xl_packet_type type_of(const xl_builder *b) {
@@ -254,8 +253,8 @@ static void end_if_unanswered(xl_connection *c, const xl_path *p) {
         xl_conn_fail(c, XL_QERR_PROTOCOL_VIOLATION, "the peer acknowledges nothing");
 }
 
-/* RFC 9000 section 21.4: packet numbers that are skipped from time to time expose a peer that acknowledges what it has
- * not received. */
+/* RFC 9000 section 21.4: skipping a packet number from time to time exposes a peer that acknowledges what it never
+ * received. */
 static void maybe_skip(xl_connection *c, xl_space *space) {
     if (c->until_skip == 0)
         c->until_skip = SKIP_MIN + (unsigned)(xl_drbg_next(&c->random.skips) % SKIP_SPAN);

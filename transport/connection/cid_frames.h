@@ -1,5 +1,5 @@
-/* The frames of connection IDs and path IDs, of both dialects: which are due, how they are written, what a received one
- * does. */
+/* Frames of connection IDs and path IDs, of both dialects: which are due, their writing, the effect of received
+ * ones. */
 #ifndef XL_CONNECTION_CID_FRAMES_H
 #define XL_CONNECTION_CID_FRAMES_H
 

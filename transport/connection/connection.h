@@ -1,7 +1,7 @@
 /* Internals of a connection: the only room that uses the others. The header of each part has its functions and the
  * structure of its state; connection.h joins the structures. No two parts call each other, not even through a third
  * one: tests/test_rooms.py checks that.
- *   connection.c  life cycle, timers             state.c      closing, events, helpers of all parts
+ *   connection.c  life cycle, timers             state.c      closing, events, shared functions
  *   receive.c     datagram in, decryption        frames.c     what each received frame does
  *   transmit.c    datagram out: its path         content.c    what a packet carries
  *   builder.c     one packet out                 records.c    what sent packets carried
@@ -67,8 +67,7 @@ typedef struct {
  * the latest is kept: each is answered at once or not at all. */
 typedef struct {
     size_t room; /* bytes that the datagram may have (RFC 9000 section 8.1); 0: none is due */
-    int path;    /* its connection ID is used there too, because the peer's address changed and not ours (section
-                  * 9.5) */
+    int path;    /* its connection ID is used there too: the peer's address changed, not ours (section 9.5) */
     xl_addr local, remote;
     uint8_t data[8];
 } xl_elsewhere;

@@ -26,8 +26,7 @@ static bool is_live(const xl_connection *c, const xl_path *p) {
     return p->flight.pto_count == 0 && c->now - p->last_received_at < xl_rtt_pto(&p->rtt, XL_MAX_ACK_DELAY_US);
 }
 
-/* Nothing is sent on an abandoned path, so its acknowledgements go on the fastest of the others (RFC 10069 section
- * 3.4.3). */
+/* Nothing is sent on an abandoned path: its acknowledgements go on the fastest other one (RFC 10069 section 3.4.3). */
 static const xl_path *instead_of_abandoned(const xl_connection *c) {
     const xl_path *best = NULL;
     for (size_t i = 0; i < c->path_count; i++) {
@@ -289,8 +288,7 @@ static bool is_sending(const xl_stream *s) {
     return !xl_send_is_settled(&s->send) && !xl_conn_is_reset(s);
 }
 
-/* End of what there is to send. Includes bytes that the application has announced, as far as a full buffer would hold
- * them. */
+/* End of what there is to send, with bytes that the application has announced, up to the limit of the buffer. */
 static uint64_t unsent_end(const xl_stream *s) {
     uint64_t full = s->send.base + s->send.limit, end = s->expected < full ? s->expected : full;
     return end > s->send.written ? end : s->send.written;
@@ -426,8 +424,7 @@ bool xl_content_choose(xl_connection *c, const xl_path *onto, xl_content_choice 
     return false;
 }
 
-/* The choice was made for one byte: extends it to what the packet has room for. A copy was chosen whole, and is at most
- * shortened. */
+/* The choice was made for one byte: extends it to what the packet has room for. A copy is at most shortened. */
 static void fit(const xl_builder *b, xl_content_choice *pick) {
     size_t left = xl_builder_left(b), most = left - xl_frame_stream_header_len(pick->stream->id, pick->piece.offset);
     if (pick->is_redundant) {

@@ -6,8 +6,7 @@
 #include "connection/reinject.h"
 #include "scheduler/scheduler.h"
 
-/* Whether packets received on p are acknowledged, including late ones on an abandoned path while its ID is
- * remembered. */
+/* Whether packets received on p are acknowledged; also late ones on an abandoned path while its ID is remembered. */
 bool xl_content_is_acknowledged(const xl_connection *, const xl_path *p);
 /* The path for acknowledgements of packets received on p (paper section 5.3); NULL: none is usable. */
 const xl_path *xl_content_ack_path(const xl_connection *, const xl_path *p);
@@ -15,8 +14,7 @@ void xl_content_put_acks(xl_builder *);
 bool xl_content_has_control(const xl_connection *);
 void xl_content_put_control(xl_builder *);
 
-/* Which stream data goes next onto a path: new data, lost data or a re-injection. Its length is determined in the
- * packet. */
+/* Stream data that goes next onto a path: new, lost or re-injected. Its length is determined in the packet. */
 typedef struct {
     xl_stream *stream;
     xl_send_piece piece;
@@ -36,8 +34,7 @@ bool xl_content_has_unsent(const xl_connection *);
 /* Fills in what schedulers with `wants_backlog` read. */
 void xl_content_fill_backlog(const xl_connection *, xl_scheduler_view *);
 void xl_content_put_ping(xl_builder *);
-/* Whether only acknowledgements were sent on this path for a while, so that one is to be requested in return (RFC 9000
- * section 13.2.4). */
+/* Whether only acknowledgements were sent on this path for a while, so that a PING is due (RFC 9000 section 13.2.4). */
 bool xl_content_wants_ping(const xl_builder *);
 
 #endif

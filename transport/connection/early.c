@@ -26,8 +26,7 @@ void xl_conn_drop_early_keys(xl_connection *c) {
 
 /* ---- Client ---- */
 
-/* RFC 9000 section 7.4.1: limits are remembered. Parameters of one connection, and the acknowledgement delay, are
- * not. */
+/* RFC 9000 section 7.4.1: limits are remembered. Parameters of one connection and the acknowledgement delay are not. */
 void xl_conn_start_early(xl_connection *c) {
     xl_transport_params *p = &c->early.remembered, fresh;
     size_t len;
@@ -102,8 +101,7 @@ void xl_conn_settle_early(xl_connection *c) {
     set_limits(c);
     if (c->early.is_accepted)
         return;
-    /* The server has none of the data. All of it is sent again in 1-RTT packets, on the same streams, which are new to
-     * the server. */
+    /* The server has none of the data: it is sent again in 1-RTT packets, on the same streams, which are new to it. */
     xl_conn_lose_space(c, &c->space[XL_LEVEL_APP], XL_LEVEL_APP);
     if (is_beyond_limits(c))
         xl_conn_fail(c, XL_QERR_NO_ERROR, "0-RTT data was rejected and is beyond the server's new limits");
@@ -115,8 +113,7 @@ bool xl_conn_may_answer_early(const xl_connection *c) {
     return c->is_server && c->early.is_accepted && c->level[XL_LEVEL_APP].write;
 }
 
-/* The client's address may not be proven yet. Until it is, the limit of RFC 9000 section 8.1 applies to what is sent
- * there. */
+/* The client's address may not be proven yet. Until it is, the limit of RFC 9000 section 8.1 applies. */
 void xl_conn_answer_early(xl_connection *c) {
     if (!c->is_server || !c->early.keys || c->early.is_accepted || !c->level[XL_LEVEL_APP].write)
         return;

@@ -98,7 +98,7 @@ static uint64_t take_max_stream_data(xl_connection *c, const xl_frame *f) {
     return error;
 }
 
-/* RFC 9000 section 19.13: the frame opens a stream as data would, and is an error for a stream on which the peer cannot
+/* RFC 9000 section 19.13: it opens a stream as data would, and is an error for a stream on which the peer cannot
  * send. */
 static uint64_t take_stream_data_blocked(xl_connection *c, const xl_frame *f) {
     uint64_t error = 0;
@@ -155,8 +155,7 @@ static void take_path_response(xl_connection *c, const xl_frame *f) {
     }
 }
 
-/* Lower bound of when the peer made this acknowledgement: it had the packet, which took at least half of the smallest
- * RTT. */
+/* Lower bound of when the peer made this acknowledgement: the packet took at least half of the smallest RTT. */
 static uint64_t acknowledged_after(const xl_connection *c, xl_space *space, const xl_ack_frame *ack) {
     const xl_sent_packet *largest = xl_ledger_find(&space->ledger, ack->ranges[0].largest);
     if (!largest)

@@ -1,6 +1,5 @@
 /* Generations of the 1-RTT keys (RFC 9001 section 6): which of them opens a packet, when the next one comes, and when
- * the connection has to end because keys were used too often. All paths share the keys, and each has its own packet
- * numbers. */
+ * the connection has to end because keys were used too often. All paths share the keys, but not packet numbers. */
 #include "connection/key_update.h"
 
 #include "connection/connection.h"

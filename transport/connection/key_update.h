@@ -25,8 +25,7 @@ typedef enum { XL_KEYS_PREVIOUS, XL_KEYS_PRESENT, XL_KEYS_NEXT } xl_key_age;
 /* As xl_keys_open(), with the keys of the packet's phase. Changes nothing: xl_conn_take_phase() does. */
 ssize_t xl_conn_open_1rtt(xl_connection *, const xl_packet_context *, uint64_t path_id, uint8_t *packet, size_t len,
                           size_t pn_offset, size_t pn_len, uint8_t **payload, xl_key_age *);
-/* Takes an authentic packet that is no duplicate, and follows the peer's key update. Returns 0 or the transport error
- * to close with. */
+/* Takes an authentic packet that is no duplicate; follows the peer's update. 0 or the transport error to close with. */
 uint64_t xl_conn_take_phase(xl_connection *, xl_space *, uint64_t pn, xl_key_age);
 /* Derives the keys that are missing after an update. Call it before each datagram out. Returns 0 or XL_ERR_MEMORY. */
 int xl_conn_prepare_keys(xl_connection *);

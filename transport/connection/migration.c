@@ -15,8 +15,8 @@
 #define MIGRATION_SILENCE_US   1000000
 #define PRIMARY_ASK_US         1000000 /* interval of challenges to the first path while another one is in use */
 /* Challenges to a candidate that leave the server where it is. Further ones come with a PING, which makes the server
- * follow (RFC 9000 section 9.2): it may have no connection ID to answer with before, and on the old path nothing
- * reaches it. */
+ * follow (RFC 9000 section 9.2): before, it may lack a connection ID to answer with, and nothing reaches it on the old
+ * path. */
 #define PROBES_ALONE 2
 
 #define OLD_CID_PTOS 3 /* from the peer's first packet on the new path to the end of the old CID */
@@ -44,7 +44,6 @@ void xl_conn_migration_followed(xl_connection *c, const xl_path *p) {
         c->migration.old_cid_until = c->now + OLD_CID_PTOS * xl_conn_max_pto(c);
 }
 
-/* Moves to p: congestion window and RTT start again (RFC 9000 section 9.4), and what was in flight is sent again. */
 void xl_conn_migrate_to(xl_connection *c, xl_path *p, const char *why) {
     xl_path *old = c->path[c->active];
     c->active = p->index;

@@ -7,10 +7,8 @@
 typedef struct {
     int to;                   /* client: candidate that is being probed; -1: none */
     int preferred;            /* client: path to the server's preferred address that is being validated; -1: none */
-    int left;                 /* client: path that was left for that address, whose late packets still count; -1:
-                               * none */
-    uint64_t expecting_since; /* client: when the latest request was sent; XL_NEVER: it is sent with the next
-                               * transmit */
+    int left;                 /* client: path left for that address; its late packets still count; -1: none */
+    uint64_t expecting_since; /* client: when the latest request was sent; XL_NEVER: with the next transmit */
     uint64_t probe_bytes;     /* stream bytes received when the candidate's first challenge was made */
     uint64_t retry_at;        /* when the last attempt ended */
     int last;                 /* candidate that was probed last, so that all take turns */

@@ -68,7 +68,6 @@ uint64_t xl_conn_take_path_status(xl_connection *c, const xl_frame *f) {
 
 /* ---- Probes of standby paths ---- */
 
-/* Whether something is in flight or expected. Only then is a path kept ready: an idle connection may time out. */
 bool xl_conn_is_busy(const xl_connection *c) {
     for (size_t i = 0; i < c->path_count; i++)
         if (c->path[i]->state != XL_PATH_STANDBY && c->path[i]->flight.eliciting > 0)

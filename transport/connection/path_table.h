@@ -7,8 +7,7 @@
 #define XL_SUSPECT_PTOS       2       /* consecutive PTOs after which a path is suspect */
 #define XL_SUSPECT_PTO_CAP_US 1000000 /* a suspect path is probed at least this often */
 
-/* UDP payload bytes that every path carries and both ends accept: 1200 until the peer's transport parameters are
- * known. */
+/* UDP payload bytes that every path carries and both ends accept: 1200 before the peer's transport parameters. */
 uint64_t xl_conn_mtu(const xl_connection *);
 /* Whether a path can join these addresses: both are set, and of one IP version. */
 bool xl_conn_addresses_match(const xl_addr *local, const xl_addr *remote);

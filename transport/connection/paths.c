@@ -93,8 +93,7 @@ static bool give_own_space(xl_connection *c, xl_path *p) {
     return true;
 }
 
-/* Gives the path ID to the path. A status that the peer sent before the path was open applies (RFC 10069 section
- * 4.3). */
+/* Gives the path ID to the path. A status that the peer sent before it was open applies (RFC 10069 section 4.3). */
 static void use_path_id(xl_path *p, xl_path_id *id) {
     id->is_used = true;
     p->cids.local_path_id = p->cids.remote_path_id = id->id;
@@ -126,8 +125,7 @@ static xl_path *accept_path(xl_connection *c, uint64_t local_id, const xl_addr *
     }
     /* With multipath a CID may still be in transit on a slower path: xl_conn_open_paths() assigns it then. */
     if (!xl_conn_take_dcid(c, p) && !c->multipath) {
-        /* Without a spare CID the present one stays in use (RFC 9000 section 9.5 allows that if only the peer
-         * moved). */
+        /* Without a spare CID the present one stays in use (RFC 9000 section 9.5: only the peer moved). */
         p->cids.remote = c->path[c->active]->cids.remote;
         p->cids.remote_path_id = c->path[c->active]->cids.remote_path_id;
         p->cids.remote_sequence = c->path[c->active]->cids.remote_sequence;
@@ -168,8 +166,7 @@ xl_path *xl_conn_path_for_packet(xl_connection *c, uint64_t local_id, const xl_a
         return p && (p->state != XL_PATH_CLOSED || counts_late_packets(c, p)) ? p : NULL;
     if (p)
         return p->cids.has_remote || p->index == c->migration.left ? p : NULL;
-    /* A client that moves takes another connection ID (RFC 9000 section 9.5). The same one means that a NAT moved
-     * it. */
+    /* A client that moves takes another connection ID (RFC 9000 section 9.5). The same one: a NAT moved it. */
     return c->is_server && local_id == c->path[c->active]->cids.local_path_id ? c->path[c->active] : NULL;
 }
 
@@ -186,8 +183,7 @@ xl_path *xl_conn_path_for_authentic_packet(xl_connection *c, uint64_t local_id, 
 
 /* ---- Client: opening paths with multipath ---- */
 
-/* Dialect `ietf`: a path takes an ID that neither side has used, and for which both have issued a CID (RFC 10069
- * section 3). */
+/* Dialect `ietf`: takes an ID that neither side has used and for which both have issued a CID (RFC 10069 section 3). */
 static bool take_path_id(xl_connection *c, xl_path *p) {
     xl_path_id *id = xl_path_ids_unused(c->path_ids);
     if (!id) {
@@ -221,13 +217,11 @@ static void open_path(xl_connection *c, xl_path *p) {
     xl_conn_start_challenge(c, p);
 }
 
-/* disable_active_migration applies to the address of the handshake only (RFC 9000 section 18.2, RFC 10069 section
- * 2.2). */
+/* disable_active_migration applies to the handshake's address only (RFC 9000 section 18.2, RFC 10069 section 2.2). */
 static bool may_use_another_address(const xl_connection *c, const xl_path *p) {
     return !c->peer_params.disable_active_migration || !xl_addr_equal(&p->remote, &c->handshake.server);
 }
 
-/* Gives a CID of the peer to whatever waits for one: a client's registered paths, and paths that the peer opened. */
 void xl_conn_open_paths(xl_connection *c) {
     if (!c->multipath || !c->handshake.is_confirmed)
         return;
@@ -236,8 +230,7 @@ void xl_conn_open_paths(xl_connection *c) {
         if (p->cids.has_remote || p->state == XL_PATH_CLOSED)
             continue;
         bool may_open = !c->is_server && may_use_another_address(c, p);
-        /* In the dialect `xlink`, two paths over one pair of addresses can only be told apart if they open one after
-         * the other. */
+        /* In the dialect `xlink`, two paths over one pair of addresses must open one after the other. */
         if (!c->path_ids && path_without_local_cid(c, &p->local, &p->remote))
             continue;
         if (may_open && p->state == XL_PATH_NEW)
@@ -350,7 +343,6 @@ void xl_conn_path_validated(xl_connection *c, xl_path *p) {
         xl_conn_migration_validated(c, p);
 }
 
-/* The challenge was not answered in time: repeats it, or gives the path up. */
 void xl_conn_path_timer(xl_connection *c, xl_path *p) {
     p->validation.deadline = XL_NEVER;
     if (!p->validation.is_outstanding)
@@ -375,13 +367,11 @@ void xl_conn_path_timer(xl_connection *c, xl_path *p) {
     if (xl_conn_migration_probe_failed(c, p) || xl_conn_path_rebind_failed(c, p))
         return;
     if (c->multipath && !c->is_server && p->state == XL_PATH_VALIDATING) {
-        /* The path was dark when it was opened. Its radio may come back, so challenges continue at the longest
-         * interval. */
+        /* The path was dark when it was opened. Its radio may come back: keep asking, at the longest interval. */
         p->validation.tries = CHALLENGE_TRIES_MAX - 1;
         xl_conn_start_challenge(c, p);
     } else if (c->multipath && p->state == XL_PATH_VALIDATING) {
-        p->validation.is_outstanding = p->validation.is_pending = false; /* until a packet of the peer arrives on it
-                                                                          * again */
+        p->validation.is_outstanding = p->validation.is_pending = false; /* until a packet arrives on it */
     } else if (c->multipath) {
         xl_conn_path_closed(c, p, XL_QERR_PATH_UNSTABLE_OR_POOR, "validation failed");
     } else {
@@ -422,8 +412,7 @@ void xl_conn_path_packet_seen(xl_connection *c, const xl_packet_context *ctx, bo
     if (moved && c->path_ids && has_new_cid)
         follow_with_new_dcid(c, p);
     bool is_unproven = c->multipath ? p->state == XL_PATH_VALIDATING : p->index == c->active && !p->validation.is_done;
-    if (is_unproven && !p->validation.is_outstanding && c->handshake.is_confirmed) /* it was dark, and a packet has
-                                                                                    * arrived */
+    if (is_unproven && !p->validation.is_outstanding && c->handshake.is_confirmed) /* it answers again */
         xl_conn_start_challenge(c, p);
     if (c->multipath || p->index == c->active || !c->handshake.is_confirmed)
         return;

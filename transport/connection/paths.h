@@ -7,8 +7,7 @@
 
 xl_path *xl_conn_path_new(xl_connection *, const xl_addr *local, const xl_addr *remote, xl_technology);
 /* Finds the path of a 1-RTT packet by its header alone, and changes nothing. NULL: drop the packet or, if *may_open,
- * call the second function once the packet is authenticated. That one opens a path; it returns NULL if there can be no
- * further one. */
+ * call the second function once the packet is authenticated. That opens a path; NULL: there can be no further one. */
 xl_path *xl_conn_path_for_packet(xl_connection *, uint64_t local_id, const xl_addr *local, const xl_addr *remote,
                                  bool *may_open);
 xl_path *xl_conn_path_for_authentic_packet(xl_connection *, uint64_t local_id, const xl_addr *local,

@@ -36,8 +36,8 @@ typedef struct {
     xl_reader rest; /* after these */
 } packet_frames;
 
-/* First pass over the frames: whether the packet is ack-eliciting, and whether it only probes. Returns 0 or the error
- * to close with. */
+/* First pass over the frames: whether the packet is ack-eliciting, and only probes. Returns 0 or the error to close
+ * with. */
 static uint64_t classify(xl_connection *c, const xl_packet_context *ctx, const uint8_t *payload, size_t len,
                          packet_frames *frames, bool *eliciting, bool *probing) {
     xl_reader r = xl_reader_of(payload, len);
@@ -336,8 +336,7 @@ static bool is_improper(const xl_connection *c, const xl_packet_header *h, const
     return h->type == XL_PACKET_INITIAL && (c->is_server ? d->len < XL_MIN_DATAGRAM : h->token_len > 0);
 }
 
-/* first: the datagram's first packet, or NULL. All its packets have one destination connection ID (RFC 9000 section
- * 12.2). */
+/* first: the datagram's first packet, or NULL. All its packets have one destination CID (RFC 9000 section 12.2). */
 static bool is_acceptable(const xl_connection *c, const xl_packet_header *h, const xl_packet_header *first,
                           const xl_datagram *d) {
     return h->type != XL_PACKET_VERSION_NEGOTIATION && h->type != XL_PACKET_OTHER_VERSION &&

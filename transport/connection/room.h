@@ -12,13 +12,12 @@ size_t xl_conn_send_room(const xl_connection *, const xl_stream *);
 /* Bytes to allocate at once if the stream accepts `room` now: those that the application has announced and for which
  * there is credit, at most `room` and the congestion windows together. */
 size_t xl_conn_announced_bytes(const xl_connection *, const xl_stream *, size_t room);
-void xl_conn_await_room(xl_connection *, xl_stream *); /* the application has more to write: XL_EVENT_STREAM_WRITABLE
-                                                        * follows */
+void xl_conn_await_room(xl_connection *, xl_stream *); /* XL_EVENT_STREAM_WRITABLE follows */
 /* Wakes the streams that wait for room and have some. */
 void xl_conn_offer_room(xl_connection *);
 
-/* Whether the application has more to write, and is not asked for it before something is acknowledged or the peer
- * grants credit. */
+/* Whether the application has more, and is not asked for it before something is acknowledged or the peer grants
+ * credit. */
 bool xl_conn_is_full(const xl_connection *, const xl_stream *);
 
 #endif

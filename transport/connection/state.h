@@ -1,4 +1,4 @@
-/* Helpers for every part of a connection: its state, its end, its endpoint, its longest PTO. */
+/* Functions shared by the parts of a connection: its state, its end, its endpoint, its longest PTO. */
 #ifndef XL_CONNECTION_STATE_H
 #define XL_CONNECTION_STATE_H
 
@@ -43,8 +43,8 @@ typedef struct {
 void xl_conn_fail(xl_connection *, uint64_t transport_error, const char *reason);
 /* Ends the connection without notice to the peer: nothing more is sent. `words` are for the log and the event. */
 void xl_conn_abort(xl_connection *, xl_close_reason, const char *words);
-/* The peer has closed the connection: later packets are ignored for three PTOs (RFC 9000 section 10.2.2). `words` as
- * above, printable. */
+/* The peer has closed the connection: later packets are ignored for three PTOs (RFC 9000 section 10.2.2). `words`: as
+ * above. */
 void xl_conn_drain(xl_connection *, xl_close_reason, const char *words);
 /* closing.deadline has passed. */
 void xl_conn_end_closing(xl_connection *);
@@ -53,8 +53,7 @@ bool xl_conn_is_live(const xl_connection *); /* handshake or open */
 void xl_conn_emit(xl_connection *, xl_event);
 void xl_conn_wake(xl_connection *);
 /* Every call that enters a connection from outside and may change its state begins with one of these, because the
- * endpoint asks for a connection's next timeout only after it was touched. The sanitizers' build checks all timeouts
- * each time. */
+ * endpoint asks for a connection's next timeout only after it was touched. The sanitizers' build checks that. */
 void xl_conn_touch(xl_connection *);
 void xl_conn_enter(xl_connection *, uint64_t now); /* the same, and sets the time */
 

@@ -175,7 +175,7 @@ static bool send_is_over(const xl_stream *s) {
     return !s->has_send || s->reset_acked || (!s->reset_pending && !s->reset_sent && xl_send_is_done(&s->send));
 }
 
-/* Whether the stream belongs to the send list. Most control streams usually have everything acknowledged and nothing
+/* Whether the stream belongs to the send list. Control streams mostly have everything acknowledged and nothing
  * waiting. */
 static bool has_to_send(const xl_stream *s) {
     return !xl_send_is_settled(&s->send) || s->writable_wanted;

@@ -66,8 +66,8 @@ xl_stream *xl_conn_stream(const xl_connection *, uint64_t id);
 static inline bool xl_conn_is_sent_before(const xl_stream *a, const xl_stream *b) {
     return a->priority != b->priority ? a->priority < b->priority : a->id < b->id;
 }
-/* Finds the stream of a received frame, and opens it if it is the peer's. NULL with *error = 0: the stream is gone,
- * ignore the frame. */
+/* Finds the stream of a received frame; opens the peer's. NULL with *error = 0: the stream is gone, ignore the
+ * frame. */
 xl_stream *xl_conn_stream_for_frame(xl_connection *, uint64_t id, bool needs_recv, uint64_t *error);
 void xl_conn_stream_settle(xl_connection *, xl_stream *); /* removes the stream when everything is done */
 /* Tells the peer, once for each limit, that flow control holds back what the stream has to send (RFC 9000, 4.1). */

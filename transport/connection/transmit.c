@@ -263,8 +263,7 @@ static size_t transmit_mtu_probe(xl_connection *c, xl_path *p, uint8_t *buf, siz
     return n;
 }
 
-/* Whether any path has content of its own. Most packets have none, and this runs for every packet: one look at each
- * path. */
+/* Whether any path has content of its own. Runs for every packet, and most have none: one look at each path. */
 static bool any_path_has_own(const xl_connection *c) {
     if (c->elsewhere.room > 0)
         return true;
@@ -295,7 +294,7 @@ static size_t transmit_on_certain_path(xl_connection *c, uint8_t *buf, size_t ca
 
 /* ---- Data ---- */
 
-/* Whether a full packet may be sent. A controller that decides by rate leaves its window wide open, so its pacer counts
+/* Whether a full packet may be sent. A controller that sets a rate leaves its window wide open, so its pacer counts
  * too. */
 static bool has_room(const xl_path *p, bool is_paced) {
     return xl_path_has_window(p) && !(is_paced && p->cc.ops->pacing_rate);

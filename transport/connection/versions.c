@@ -33,8 +33,7 @@ static xl_keys *initial_read_keys(const xl_connection *c, uint32_t version, xl_k
     return c->is_server ? client : server;
 }
 
-/* Changes the version in use. The old keys still open late packets, and those of a client that does not know of the
- * change yet. */
+/* Changes the version in use. The old keys still open late packets, and those of a client that does not know it yet. */
 static uint64_t change_version(xl_connection *c, uint32_t version) {
     xl_level_state *l = &c->level[XL_LEVEL_INITIAL];
     xl_keys *write, *read = initial_read_keys(c, version, &write);
@@ -64,7 +63,7 @@ static uint64_t choose(xl_connection *c) {
     return error;
 }
 
-/* RFC 9368 section 4: the version must not have changed without the server's version information, which the handshake
+/* RFC 9368 section 4: the version must not change without the server's version information, which the handshake
  * authenticates. */
 static uint64_t check(const xl_connection *c) {
     const xl_transport_params *theirs = &c->peer_params;

@@ -17,8 +17,7 @@ typedef enum { XL_LEVEL_INITIAL, XL_LEVEL_HANDSHAKE, XL_LEVEL_APP, XL_LEVEL_COUN
 typedef struct xl_keys xl_keys;
 typedef enum { XL_AEAD_AES_128_GCM, XL_AEAD_AES_256_GCM, XL_AEAD_CHACHA20_POLY1305 } xl_aead;
 
-/* version: the QUIC version, XL_VERSION_1 or XL_VERSION_2. Each has its own labels, salts and Retry keys (RFC 9369
- * section 3.3). */
+/* version: XL_VERSION_1 or XL_VERSION_2. Each has its own labels, salts and Retry keys (RFC 9369 section 3.3). */
 xl_keys *xl_keys_from_secret(uint32_t version, xl_aead, const uint8_t *secret, size_t len);
 /* Initial keys of client and server for the client's first destination CID (RFC 9001 section 5.2). */
 int xl_keys_initial(uint32_t version, const xl_cid *odcid, xl_keys **client, xl_keys **server);
@@ -74,8 +73,7 @@ typedef struct {
     void *user;
     /* Handshake bytes to be sent in CRYPTO frames at `level`. Return 0, or negative to fail the handshake. */
     int (*crypto_data)(void *user, xl_level level, const uint8_t *data, size_t len);
-    /* New keys; ownership passes to the callee, whatever it returns. One is NULL if only the other direction became
-     * available. */
+    /* New keys; ownership passes to the callee, whatever it returns. One is NULL if only the other became available. */
     int (*keys)(void *user, xl_level level, xl_keys *read, xl_keys *write);
     /* The peer's transport parameters (extension 0x39), raw; called once. Negative fails the handshake: a caller that
      * closes with TRANSPORT_PARAMETER_ERROR must remember that. */
@@ -100,8 +98,7 @@ bool xl_credentials_are_for(const xl_credentials *, bool is_server);
 bool xl_tls_is_alpn_list(const char *);
 /* QUIC version of the session that would be resumed with this server; 0: none. */
 uint32_t xl_credentials_session_version(const xl_credentials *, const char *server_name);
-/* Server, within peer_params(): replaces its transport parameters, now that the client's are known. Returns 0 or
- * negative. */
+/* Server, within peer_params(): replaces its transport parameters, now that the client's are known. 0 or negative. */
 int xl_tls_set_params(xl_tls *, const uint8_t *params, size_t len);
 /* Another version was negotiated: keys derived from now on, and saved sessions, are of it. */
 void xl_tls_set_version(xl_tls *, uint32_t version);

@@ -1,6 +1,6 @@
 /* Packet protection that costs nothing, for simulation: nothing is encrypted, headers stay plain, and the tag, of the
  * size of a real one, is a function of key, path and packet number. Keys of another generation, path or packet number
- * do not open a packet, so key updates and duplicated numbers behave as with real protection. Forged contents are not
+ * do not open a packet, so key updates and duplicated numbers behave as with real protection. Forgery is not
  * detected. */
 #include <string.h>
 

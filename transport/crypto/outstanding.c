@@ -9,8 +9,7 @@ typedef struct {
     uint8_t (*ways)[16];
 } place;
 
-/* Finds the set of a ticket. A hash suffices as its ID: HMAC keyed by the context binds both. False: the cryptography
- * failed. */
+/* Finds the set of a ticket. A hash is enough as its ID: HMAC keyed by the context binds both. False: HMAC failed. */
 static bool find_place(xl_outstanding *o, const uint8_t *ticket, size_t len, const char *context, place *out) {
     uint8_t key[256] = {0}, digest[18];
     const size_t key_len = strnlen(context, sizeof key - 1) + 1;

@@ -35,8 +35,8 @@ typedef struct {
 } xl_drbg_stream;
 
 xl_drbg_stream xl_drbg_stream_of(const xl_drbg *, uint64_t number);
-/* Draw the next bytes, or the next number. Each draw begins with a new block; the rest of its last block is not used.
- * No allocation. */
+/* Draw the next bytes, or number. Each draw begins with a new block; the rest of its last one is unused. No
+ * allocation. */
 void xl_drbg_bytes(xl_drbg_stream *, uint8_t *out, size_t len);
 uint64_t xl_drbg_next(xl_drbg_stream *);
 /* Draws one bit, for use in every packet: 64 of them take one xl_drbg_next(), the lowest bit first. */

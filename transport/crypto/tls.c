@@ -7,8 +7,8 @@
  * Randomness: GnuTLS draws the TLS random and the key share from its own generator, by gnutls_rnd(). GnuTLS 3.7 exports
  * no function that registers another generator (gnutls_crypto_rnd_register is internal). But Debian's library calls
  * gnutls_rnd() through its procedure linkage table, so a program that defines a function of that name and signature
- * replaces the generator for the whole process. The simulator does so for reproducible handshakes. Nothing else in this
- * room is random. */
+ * replaces the generator for the whole process. The simulator does so, to be reproducible. Nothing else in this room is
+ * random. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,7 +202,7 @@ bool xl_tls_is_wanted(const xl_tls *tls, const gnutls_datum_t *alpn) {
     return false;
 }
 
-/* Checks that the client offered one of our protocols and its transport parameters, or that the server answered with
+/* Checks that the client offered one of our protocols and its transport parameters, or the server answered with
  * them. */
 static int check_negotiated(xl_tls *tls) {
     gnutls_datum_t alpn;
@@ -233,8 +233,8 @@ static int on_extension(void *user, unsigned id, const unsigned char *data, unsi
     return 0;
 }
 
-/* Prefers a group whose key share the client has sent, which saves a HelloRetryRequest. GnuTLS considers its order of
- * groups alone. */
+/* Prefers a group whose key share the client has sent: GnuTLS, by its order of groups, would send a
+ * HelloRetryRequest. */
 static int prefer_shared_group(const xl_tls *tls, const gnutls_datum_t *client_hello) {
     key_shares shares = {0};
     if (gnutls_ext_raw_parse(&shares, on_extension, client_hello, GNUTLS_EXT_RAW_FLAG_TLS_CLIENT_HELLO) != 0)
@@ -264,8 +264,7 @@ static uint8_t alert_of_verification(unsigned int status) {
                                                                                : GNUTLS_A_BAD_CERTIFICATE;
 }
 
-/* A name in the subject does not count (RFC 9110 section 4.3.4), but GnuTLS accepts it if there is no alternative
- * name. */
+/* A name in the subject does not count (RFC 9110 section 4.3.4), but GnuTLS takes it if there is no other. */
 static bool has_alternative_name(gnutls_session_t session) {
     unsigned int count = 0;
     const gnutls_datum_t *chain = gnutls_certificate_get_peers(session, &count);

@@ -53,8 +53,7 @@ void xl_tls_find_identity(xl_tls *tls, const uint8_t *message, size_t len) {
     }
 }
 
-/* GnuTLS calls this for 0-RTT data with an authentic ticket. Negative: the data is refused, and the session is
- * resumed. */
+/* GnuTLS calls this for 0-RTT data with an authentic ticket. Negative: refuses the data, but resumes the session. */
 static int on_early_ticket(void *user, time_t expires, const gnutls_datum_t *key, const gnutls_datum_t *data) {
     (void)expires, (void)key, (void)data;
     xl_outstanding *issued = user;

@@ -5,7 +5,7 @@
 #include "endpoint/endpoint.h"
 
 /* Decides on an Initial without a connection. True: make one. False: the Initial was answered, or is dropped.
- * is_retried: it has a token of our Retry; *odcid is then the CID before the Retry. is_proven: a token validates the
+ * is_retried: it has a token of our Retry; *odcid is then the CID before the Retry. is_proven: a token proves the
  * client's address. */
 bool xl_endpoint_admit(xl_endpoint *, const xl_datagram *in, const xl_packet_header *, uint64_t now, xl_cid *odcid,
                        bool *is_retried, bool *is_proven);

@@ -1,7 +1,6 @@
 /* How many connections each client address has, to limit them. A client is an IPv4 address or the first 64 bits of an
  * IPv6 address (xl_addr_client_bytes()), because a host can use all addresses of its /64. Only connections whose
- * address is proven (RFC 9000 section 8.1) can get a client refused: the others may come from somebody else in its
- * name. */
+ * address is proven (RFC 9000 section 8.1) can get a client refused: the others may be forged in its name. */
 #ifndef XL_ENDPOINT_CLIENTS_H
 #define XL_ENDPOINT_CLIENTS_H
 

@@ -242,7 +242,7 @@ static void accept_connection(xl_endpoint *ep, const xl_datagram *in, const xl_p
         xl_connection_free(c); /* nothing in the datagram was authentic */
 }
 
-/* A packet without a connection here may belong to a live connection of another worker. Then it is passed on, and never
+/* A packet without a connection here may belong to a live connection of another worker. It is passed on, never
  * answered. */
 static bool belongs_elsewhere(xl_endpoint *ep, const xl_datagram *in, const xl_cid *dcid, const uint8_t *data) {
     const xl_deployment *d = ep->config.deployment;

@@ -1,5 +1,4 @@
-/* Internals of the endpoint: which connection a datagram belongs to, accepting, Retry, version negotiation, stateless
- * reset. */
+/* Internals of the endpoint: a datagram's connection, accepting, Retry, version negotiation, stateless reset. */
 #ifndef XL_ENDPOINT_ENDPOINT_H
 #define XL_ENDPOINT_ENDPOINT_H
 
@@ -55,8 +54,7 @@ struct xl_endpoint {
     const struct xl_foresight *foresight; /* in a simulator; NULL elsewhere */
     char *alpn, *names[XL_SCHEME_NAMES];  /* owned copies of the strings of config */
     xl_drbg *generator[XL_PURPOSES];
-    uint64_t connections_begun; /* numbers the connections' random streams, from 1; those with number 0 are the
-                                 * endpoint's */
+    uint64_t connections_begun; /* numbers the connections' random streams, from 1; 0 is the endpoint's */
     xl_drbg_stream stray_cids;  /* CIDs of Retry packets */
     xl_drbg_stream resets;      /* length and padding of stateless resets */
     xl_drbg_stream headers;     /* unused bits of Version Negotiation and Retry */

@@ -96,8 +96,7 @@ size_t xl_lb_cid_bytes(const xl_lb *lb, uint8_t first_octet) {
 /* ---- The four-pass algorithm (section 5.4.2) ---- */
 
 /* The left half is the first len/2 bytes, rounded up, the right half the last ones. If len is odd, they share the
- * middle byte: its high nibble belongs to the left half, its low nibble to the right half; the other nibbles are
- * zero. */
+ * middle byte: its high nibble is in the left half, its low nibble in the right one; the other nibbles are zero. */
 typedef struct {
     uint8_t left[BLOCK], right[BLOCK];
     size_t len, half;
