@@ -9,6 +9,7 @@ import pytest
 from plays_of_viewers import plays_of
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR
+from railyard.base.style import scheme_styles
 from railyard.base.yamlfile import load_yaml
 from railyard.report.exhibit import Wants
 from railyard.stats.intervals import Interval
@@ -41,6 +42,15 @@ def test_worse_holds_only_if_the_interval_says_so() -> None:
     assert verdicts.worse(UNSURE, [UNSURE]) == "not decided"
     assert verdicts.worse(DOWN, [DOWN]) == "does not hold"
     assert verdicts.worse(None, [None]) == "not decided"
+
+
+def test_the_axis_of_a_rate_of_0_begins_at_0() -> None:
+    style = scheme_styles(["sp"])["sp"]
+    zero, unknown, less = Interval(0, 0, 0), Interval.alone(0.0), Interval(1, -1, 3)
+    for values, expected in (([zero, None, unknown], "nonnegative"), ([zero, less], "normal")):
+        curve = population_frame.Curve("sp", style, values)
+        drawn = population_frame.curves("rate", "Rate", [1, 2, 3], [curve], ("day", "%"), "Rates by day.")
+        assert drawn.figure["layout"]["yaxis"]["rangemode"] == expected
 
 
 def test_a_change_is_a_sentence_whichever_way_it_goes() -> None:
