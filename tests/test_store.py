@@ -448,6 +448,11 @@ def test_a_population_is_a_campaign_whose_plays_can_be_asked(results: Path) -> N
     assert ask(results, "SELECT campaign, viewer, unnest(rct_s) AS rct FROM plays ORDER BY rct DESC LIMIT 1") == [
         {"campaign": "population", "viewer": 7, "rct": 1.5}
     ]
+    exhibit = json.loads((results / "fig8" / "exhibit.json").read_text()) | {"name": "fig12"}
+    shutil.copytree(folder, results / "fig12")
+    (results / "fig12" / "exhibit.json").write_text(json.dumps(exhibit))
+    [row] = ask(results, "SELECT campaign, runs_asked FROM campaigns WHERE experiment = 'fig12'")
+    assert row == {"campaign": "fig12", "runs_asked": None}, "the population's name is not the exhibit's"
     [row] = ask(results, "SELECT state, arena, runs_whole FROM campaigns WHERE experiment = 'population'")
     assert row == {"state": "complete", "arena": "sim", "runs_whole": 1}
     under_way = results / "under-way" / "parts"

@@ -200,7 +200,7 @@ CAMPAIGNS = StoredTable(
         Field("experiment", STRING, "name of the experiment"),
         Field("arena", STRING, "where it ran"),
         Field("state", STRING, "`complete`, `partial n/m`, `running n/m` or `unreadable`"),
-        Field("runs_asked", INT, "runs that the experiment makes"),
+        Field("runs_asked", INT, "runs that the experiment makes; null of a population"),
         Field("runs_whole", INT, "of these, done"),
         Field("runs_void", INT, "of these, void"),
         Field("runs_failed", INT, "of these, ended by a program's fault"),

@@ -65,10 +65,10 @@ def _campaign_row(campaign: StoredCampaign, newest: bool) -> dict[str, Any]:
     file = campaign.folder / "runs.parquet"
     return {
         "campaign": campaign.name,
-        "experiment": campaign.experiment.get("name") or campaign.exhibit.get("name"),
+        "experiment": campaign.experiment_name or None,
         "arena": campaign.arena,
         "state": campaign.state,
-        "runs_asked": len(campaign.asked) if campaign.record else None,
+        "runs_asked": len(campaign.asked) or None,
         "runs_whole": campaign.runs_whole,
         "runs_void": campaign.runs_void,
         "runs_failed": campaign.runs_failed,
