@@ -271,6 +271,9 @@ def test_report_of_a_directory_without_a_campaign_is_one_sentence(tmp_path: Path
     )
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "there is no campaign in this directory" in done.stderr
+    (tmp_path / "exhibit.json").write_text("{}")
+    with pytest.raises(UserError, match=f"no campaign; `railyard show .*`railyard report --all {tmp_path.parent}`"):
+        load_campaign(tmp_path)
 
 
 def test_a_damaged_run_is_named(make_campaign: Make) -> None:

@@ -387,6 +387,11 @@ def load_campaign(out: Path) -> tuple[dict[str, Any], list[Run]]:
     try:
         campaign = read_json(out / "campaign.json")
     except FileNotFoundError:
+        if (out / "exhibit.json").is_file():
+            raise UserError(
+                f"{out}: this exhibit is over a population and has no campaign; `railyard show {out}` shows it, and "
+                f"`railyard report --all {out.parent}` writes a page with it."
+            ) from None
         raise UserError(
             f"{out}: there is no campaign in this directory; `railyard run EXPERIMENT` makes one."
         ) from None
