@@ -315,6 +315,8 @@ def test_what_was_decided_of_columns_and_gaps_is_said(tmp_path: Path) -> None:
     ("times", "said"),
     [
         ((0, 1, 2.2, 3.1, 4, 5), None),
+        ((-3, -2, -1, 0, 1, 2), None),
+        ((0, 2, 4, 19, 21, 23, 25), "; a gap has the rate of the row before: 15 s without a row, from 4 s on"),
         ((0, 1, 2, 5, 6, 7), "; a gap has the rate of the row before: 3 s without a row, from 2 s on"),
         ((0, 1, 2, 5, 6, 8, 9, 10),
          "; 2 gaps, 5 s in all, have the rate of the row before; the longest: 3 s without a row, from 2 s on"),

@@ -352,6 +352,12 @@ def test_columns_that_are_equal_in_all_rows_are_told_once(make_campaign: Make) -
     assert "Stalled in all" in page.split("<table")[0], "the answer stands above the first table"
 
 
+def test_a_quantile_of_requests_has_no_column_where_nothing_was_requested(make_campaign: Make) -> None:
+    never = [replace(played(label, 0.0, 0.0, "time_limit"), rct_s=[], first_frame_s=None) for label in ("sp", "xlink")]
+    names = {column.name for of in columns_of(cells(load_campaign(make_campaign(*never))[1])["p1"]) for column in of}
+    assert "RCT s p95" not in names and {"RCT s median", "first frame s"} <= names
+
+
 def test_the_abstract_leaves_out_what_is_equal_in_all_rows_and_what_a_scheme_does_not_carry(
     make_campaign: Make,
 ) -> None:

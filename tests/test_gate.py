@@ -24,9 +24,9 @@ from conftest import FakeRun
 from railyard.base import forms
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
-from railyard.figures.rows import GATED
+from railyard.figures.rows import GATED, REBUFFER_RATE
 from railyard.gate import history, output
-from railyard.gate.compare import Places, Row, compare, compared
+from railyard.gate.compare import Comparison, Places, Row, compare, compared
 from railyard.gate.exercise import KINDS, Exercise
 from railyard.gate.output import Verdict
 from railyard.gate.run import Looks, first_look, places_of
@@ -37,7 +37,7 @@ from railyard.results.records import Run, load_run
 from railyard.run.resolve import resolve
 from railyard.stats.bootstrap import Layout
 from railyard.stats.distributions import less_certain
-from railyard.stats.statistics import differences, holm, log_ratios, pseudo_median, signed_rank_p
+from railyard.stats.statistics import differences, holm, log_ratios, middle, pseudo_median, signed_rank_p
 
 # --- statistics -------------------------------------------------------------------------------------------------------
 
@@ -81,6 +81,15 @@ def test_two_infinities_are_no_difference_and_the_shift_is_robust() -> None:
     assert pseudo_median([1.0, 2.0]) == 1.5
     assert pseudo_median([1.0, 2.0, 4.0]) == 2.25, "of 1, 1.5, 2, 2.5, 3, 4"
     assert pseudo_median([math.inf, math.inf]) == math.inf
+
+
+def test_plays_that_never_played_in_one_version_or_the_other_have_no_mean_and_no_ends() -> None:
+    never, once = [math.inf, 0.1, 0.1, 0.1, 0.1, 0.1], [0.2, 0.1, 0.1, 0.1, 0.1, 0.1]
+    assert Comparison(REBUFFER_RATE, once, once, 0.005).interval.known
+    assert not Comparison(REBUFFER_RATE, never, once, 0.005).interval.known
+    assert Comparison(REBUFFER_RATE, [0.1, math.inf], [math.inf, 0.1], 0.005, windows=[0, 0]).deltas == [0.0]
+    assert Comparison(REBUFFER_RATE, [0.1, math.inf, 0.2], [math.inf, 0.1, 0.2], 0.005).change == 0
+    assert middle([math.inf, -math.inf]) == 0.0 and middle([1.0, 3.0]) == 2.0
 
 
 def test_times_are_compared_in_proportion() -> None:

@@ -22,7 +22,7 @@ from railyard.results import differences, findings
 from railyard.results.aggregate import cells
 from railyard.results.causes import causes
 from railyard.results.records import Run, load_campaign
-from railyard.results.summary import Outcome, summary_lines
+from railyard.results.summary import Outcome, fallback_words, summary_lines
 from railyard.results.twins import all_agreements, differs, load_twins
 
 Make = Callable[..., Path]
@@ -218,6 +218,14 @@ def test_a_play_agrees_with_its_twins_where_it_is_within_their_range(make_campai
     known = {within.run_id: [low, high], beyond.run_id: [low, high]}
     assert all_agreements([within, beyond], known)[within.run_id] == "agrees"
     assert differs(beyond, [low, high]) == "RCT median 1.300 s, there 1.000 to 1.200"
+
+
+def test_runs_of_mptcp_that_were_plain_tcp_are_counted_by_scheme_without_void_ones(make_campaign: Make) -> None:
+    made = [FakeRun(label="mptcp", seed=1), FakeRun(label="mptcp", seed=2), FakeRun(label="mptcp", seed=3, void=True)]
+    fell, kept, void = load_campaign(make_campaign(*made))[1]
+    assert fallback_words([kept]) is None
+    words = fallback_words([replace(fell, fell_back_to_tcp=True), kept, replace(void, fell_back_to_tcp=True)])
+    assert words == "MPTCP fell back to plain TCP, which uses one path: mptcp in 1 of 2 runs."
 
 
 def test_show_says_once_what_lateness_can_have_added_to_a_void_run(make_campaign: Make) -> None:

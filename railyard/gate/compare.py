@@ -30,8 +30,13 @@ from railyard.stats.pooled import bootstrap, mean
 
 
 def _mean(deltas: Sequence[float]) -> float:
-    """The mean; 0 if it is undefined: some plays of the window never came that far before, and others never do now."""
-    mean = fmean(deltas)
+    """The mean; NaN if some plays never came that far before, and others never do now."""
+    return math.nan if {math.inf, -math.inf} <= set(deltas) else fmean(deltas)
+
+
+def _of_window(deltas: Sequence[float]) -> float:
+    """The mean over a window's plays; 0 if it is undefined."""
+    mean = _mean(deltas)
     return 0.0 if math.isnan(mean) else mean
 
 
@@ -70,7 +75,7 @@ class Comparison:
     def deltas(self) -> list[float]:
         """The values that are tested: the mean of the plays' differences, for each window of trace."""
         windows = range(len(self.play_deltas)) if self.windows is None else self.windows
-        return [_mean(some) for some in grouped(zip(windows, self.play_deltas, strict=True)).values()]
+        return [_of_window(some) for some in grouped(zip(windows, self.play_deltas, strict=True)).values()]
 
     @property
     def moved(self) -> bool:
@@ -88,7 +93,7 @@ class Comparison:
     def change(self) -> float:
         """The change: for a time the pseudo-median of the windows' ratios − 1, for a rate the mean difference."""
         if not self.figure.is_relative:
-            mean = fmean(self.deltas)  # none where some windows never played before and others never do now
+            mean = _mean(self.deltas)
             return statistics.pseudo_median(self.deltas) if math.isnan(mean) else mean
         return math.expm1(statistics.pseudo_median(self.deltas))
 
