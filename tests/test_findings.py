@@ -352,6 +352,29 @@ def test_columns_that_are_equal_in_all_rows_are_told_once(make_campaign: Make) -
     assert "Stalled in all" in page.split("<table")[0], "the answer stands above the first table"
 
 
+def test_multipath_schemes_are_compared_with_each_single_path_and_migration_is_none_of_them(
+    make_campaign: Make,
+) -> None:
+    plays = (played("sp", 5.0, 2.0), played("sp:lte", 6.0, 2.5), played("cm", 1.0, 0.5), played("xlink", 1.0, 0.5))
+    on_wifi, on_lte = sentences(make_campaign, *plays)
+    for path, sentence in (("wifi", on_wifi), ("lte", on_lte)):
+        assert sentence.startswith(f"Multipath is better than single path on {path} (") and "holds." in sentence
+        assert "Difference to it: xlink: " in sentence and "cm: " not in sentence
+
+
+@pytest.mark.parametrize(
+    ("places", "begin"),
+    [
+        (4, "Which scheme is better is not decided: n too small (4 of 5 windows of trace; 1 more"),
+        (5, "Multipath is better than single path on wifi ("),
+    ],
+)
+def test_five_places_are_judged_and_four_are_not(make_campaign: Make, places: int, begin: str) -> None:
+    plays = (played("sp", 5.0, 2.0), played("xlink", 1.0, 0.5))
+    told = found(make_campaign, *(run for play in plays for run in at_places(play, places))).of_pair["p1"]
+    assert told[-1].startswith(begin)
+
+
 def test_a_quantile_of_requests_has_no_column_where_nothing_was_requested(make_campaign: Make) -> None:
     never = [replace(played(label, 0.0, 0.0, "time_limit"), rct_s=[], first_frame_s=None) for label in ("sp", "xlink")]
     names = {column.name for of in columns_of(cells(load_campaign(make_campaign(*never))[1])["p1"]) for column in of}

@@ -273,6 +273,11 @@ def test_a_figure_that_no_play_reports_is_a_dash_and_no_zero(tmp_path: Path) -> 
     assert unknown["figure_verdict"] == "unknown"
     measures = history.bencher(verdict)
     assert ["redundancy" in measures[f"subway-1/{scheme}"] for scheme in ("tcp", "xlink")] == [False, True]
+    [_, row] = verdict.rows
+    for name, rise in (("rct_median", 1.2), ("rct_p99", 1.2)):
+        [one] = [one for one in row.comparisons if one.figure.name == name]
+        ends = [measures["subway-1/xlink"][name][f"{end}_value"] for end in ("lower", "upper")]
+        assert ends == pytest.approx([rise * one.typical[0]] * 2), name
 
 
 def test_plays_that_begin_to_stall_are_counted_exactly(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from railyard.report import write_report
 from railyard.results import differences, shortage
 from railyard.results.records import Run, load_campaign
 from railyard.stats.bootstrap import Layout
-from railyard.stats.intervals import carries_ends
+from railyard.stats.intervals import Interval, carries_ends
+from railyard.stats.rates import Sums
 
 Make = Callable[..., Path]
 
@@ -45,6 +46,16 @@ def test_so_many_places_as_are_named_give_an_interval(pairs: int) -> None:
     assert found is not None and found.setting.endswith(" with start_offset_ms: spread")
     seeds = int(found.setting.split()[1])
     assert carries_ends(layout(seeds)) and not carries_ends(layout(seeds - 1))
+
+
+def test_a_rate_of_few_stalls_names_the_seeds_that_would_bring_five() -> None:
+    layout = Layout((tuple(range(10)),), (1,))
+    sums = Sums.of([1.0] * 2 + [0.0] * 8, [10.0] * 10)
+    found = shortage.of_rate(sums, layout, Interval.alone(0.02))
+    assert str(found) == (
+        "n too small (2 of 5 stretches of trace that stall; 3 more: seeds: 25 with start_offset_ms: spread)"
+    )
+    assert shortage.of_rate(sums, layout, Interval(0.02, 0.01, 0.03)) is None
 
 
 def test_where_plays_overlap_more_of_them_are_not_asked_for() -> None:

@@ -19,7 +19,7 @@ from railyard.figures.rows import REBUFFER_RATE
 from railyard.report import write_report
 from railyard.report.sections import Context
 from railyard.results import differences, findings
-from railyard.results.aggregate import cells
+from railyard.results.aggregate import Cell, cells
 from railyard.results.causes import causes
 from railyard.results.records import Run, load_campaign
 from railyard.results.summary import Outcome, fallback_words, summary_lines
@@ -197,6 +197,9 @@ def test_a_stand_in_is_in_no_comparison(make_campaign: Make) -> None:
     out = make_campaign(FakeRun(label="sp", scheme="sp"), FakeRun(label="xlink", void=True))
     twins = with_twins(out, FakeRun(label="xlink", rebuffer_time_s=0.0))
     assert twins and findings.find(load_campaign(out)[1]) is None
+    measured, stand_in = load_campaign(out)[1]
+    cell = Cell("subway-1", "xlink", [measured], [], stand_ins=(stand_in,))
+    assert (cell.shown.runs, replace(cell, runs=[]).shown.runs) == ([measured], [stand_in]), "for what has none itself"
 
 
 def test_twins_of_runs_in_virtual_time_are_no_column(make_campaign: Make) -> None:

@@ -88,6 +88,7 @@ def test_delay_traces_come_when_asked_and_follow_the_rtt_of_the_model() -> None:
     rtt = generated(mobility_models()["hsr"], 4, 5)["lte"].rtt_ms
     assert rtt is not None
     assert [int(ms) for ms, _ in rows] == list(range(0, 5001, 100))
+    assert rows[-1][1] == rows[0][1] != rows[1][1], "the last line closes the period"
     assert [float(delay) for _, delay in rows[:-1]] == pytest.approx((rtt / 2).tolist())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -372,6 +373,8 @@ def test_a_collection_says_what_its_traces_are_and_how_fine(
     (pair,) = read_recorded(index)
     assert [(path.kind, path.resolution_ms) for path in pair.paths] == [(kind, resolution_ms)] * 2
     assert bool(coarse_words(pair)) == (resolution_ms is not None and resolution_ms > 200)
+    one, other = (replace(path, resolution_ms=step) for path, step in zip(pair.paths, (1000, 1), strict=True))
+    assert f"coarser ({one.name} 1000 ms) than" in coarse_words(replace(pair, paths=(one, other)))
 
 
 @pytest.mark.parametrize("cells", [",guessed,,,\n", ",,,soon,\n", ",,,0,\n", ",,,-5,\n"])

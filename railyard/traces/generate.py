@@ -15,7 +15,7 @@ from railyard.traces.model import generate_opportunities
 from railyard.traces.names import PairName
 from railyard.traces.parameters import MAX_DURATION_S, STEP_MS, MobilityModel, PathModel
 from railyard.traces.settings import Value
-from railyard.traces.trace import FloatArray, TraceError, format_trace
+from railyard.traces.trace import FloatArray, format_trace
 
 LICENCE = "Apache-2.0"
 _PARAMETERS_HEADER = (
@@ -45,8 +45,6 @@ class GeneratedPair(StrictModel):
 
 def read_parameters(path: Path) -> GeneratedPair:
     """The parameters that stand beside a generated pair. Raises UserError, whose message names file and line."""
-    if not path.is_file():
-        raise TraceError(f"{path}: there is no such file of model parameters")
     return parse(load_yaml(path), GeneratedPair)
 
 
