@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -40,6 +41,20 @@ def test_a_command_has_streams_status_and_its_folder_and_an_hour_takes_no_time(t
     assert time.monotonic() - begin < 1000
     assert vk(tmp_path, "--", "sh", "-c", "kill -TERM $$").returncode == 128 + signal.SIGTERM
     assert vk(tmp_path, "--", "no-such-program").returncode == 127
+
+
+@needs_kernel
+def test_descriptors_have_names_in_dev(tmp_path: Path) -> None:
+    script = "cat <(echo in); echo out >/dev/stdout; echo err >/dev/stderr; echo piped | cat /dev/stdin"
+    done = vk(tmp_path, "--", "bash", "-c", script)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "in\nout\npiped\n", "err\n")
+
+
+def test_the_kernel_is_found_without_home(tmp_path: Path) -> None:
+    command = [str(program("vkernel")), "--folder", str(tmp_path), "--", "true"]
+    done = subprocess.run(command, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=False)
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    assert done.returncode == 0 or done.stderr.startswith(f"vkernel: no kernel: {home}/.cache/railyard/kernel/linux: ")
 
 
 @needs_kernel
@@ -124,6 +139,10 @@ def test_no_room_for_the_memory_of_a_machine_is_said(tmp_path: Path, size: str) 
         (("--folder", "/etc/hosts"), {}, "--folder /etc/hosts: Not a directory; name a folder"),
         ((), {"TMPDIR": "/no/folder"}, "no place for the machine's memory: /no/folder: No such file"),
         ((), {"TMPDIR": "/etc/hosts"}, "no place for the machine's memory: /etc/hosts: "),
+        (("--at", "/etc/hosts"), {}, "--at takes a folder that the host has, too, not '/etc/hosts'"),
+        (("--at", "/"), {}, "the machine has its own /, /proc, /sys, /dev and /run, so the folder cannot be / inside"),
+        (("--at", "/var/run"), {}, "the machine has its own /, /proc, /sys, /dev and /run, so the folder cannot be /r"),
+        (("--at", "/proc/self/fd"), {}, "the machine has its own /, /proc, /sys, /dev and /run, so the folder cannot"),
     ],
 )
 def test_a_folder_of_the_host_that_cannot_serve_is_said(

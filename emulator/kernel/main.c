@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,6 +93,7 @@ static const char *part(char path[PATH_MAX], const char *name) {
 static const char *built_kernel(char path[PATH_MAX]) {
     const char *named = getenv("RAILYARD_KERNEL"), *own = getenv("RAILYARD_KERNEL_CACHE");
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    const struct passwd *user = home ? NULL : getpwuid(getuid());
     if (named && *named)
         return named;
     if (own && *own)
@@ -99,7 +101,7 @@ static const char *built_kernel(char path[PATH_MAX]) {
     else if (cache && *cache)
         snprintf(path, PATH_MAX, "%s/railyard/kernel/linux", cache);
     else
-        snprintf(path, PATH_MAX, "%s/.cache/railyard/kernel/linux", home ? home : "");
+        snprintf(path, PATH_MAX, "%s/.cache/railyard/kernel/linux", home ? home : user ? user->pw_dir : "");
     return path;
 }
 
@@ -113,14 +115,30 @@ static bool is_folder(const char *path, int rights) {
     return good;
 }
 
+/* The folder inside, without links, which would lead elsewhere before the machine has its root. */
+static bool resolve_at(vk_machine *machine, char *error) {
+    static const char *const own[] = {"/proc", "/sys", "/dev", "/run"};
+    static char path[PATH_MAX];
+    if (machine->at[0] != '/' || !realpath(machine->at, path) || !is_folder(path, F_OK))
+        return error_set(error, VK_ERROR_SIZE, "--at takes a folder that the host has, too, not '%s'", machine->at);
+    machine->at = path;
+    bool is_own = strcmp(path, "/") == 0;
+    for (size_t k = 0; k < sizeof own / sizeof own[0]; k++) {
+        const size_t length = strlen(own[k]);
+        is_own = is_own || (strncmp(path, own[k], length) == 0 && (path[length] == '/' || path[length] == '\0'));
+    }
+    return !is_own || error_set(error, VK_ERROR_SIZE,
+                                "the machine has its own /, /proc, /sys, /dev and /run, so the folder cannot be %s "
+                                "inside; start in another one, or name one with --at",
+                                path);
+}
+
 static bool check_folders(const vk_machine *machine, char *error) {
     const char *memory = machine->memory_folder;
     struct statvfs facts;
     if (!is_folder(machine->folder, R_OK | X_OK))
         return error_set(error, VK_ERROR_SIZE, "--folder %s: %s; name a folder that you may read", machine->folder,
                          strerror(errno));
-    if (machine->at[0] != '/' || access(machine->at, F_OK) != 0)
-        return error_set(error, VK_ERROR_SIZE, "--at takes a folder that the host has, too, not '%s'", machine->at);
     if (!is_folder(memory, W_OK | X_OK) || statvfs(memory, &facts) != 0)
         return error_set(error, VK_ERROR_SIZE, "no place for the machine's memory: %s: %s; name a folder with TMPDIR",
                          memory, strerror(errno));
@@ -131,15 +149,15 @@ static bool check_folders(const vk_machine *machine, char *error) {
     return true;
 }
 
-static bool check(const vk_machine *machine, char *error) {
+static bool check(vk_machine *machine, char *error) {
     if (access(machine->kernel, X_OK) != 0)
         return error_set(error, VK_ERROR_SIZE,
                          "no kernel: %s: %s; build it with `make kernel`, or name one with RAILYARD_KERNEL",
                          machine->kernel, strerror(errno));
-    return check_folders(machine, error);
+    return check_folders(machine, error) && resolve_at(machine, error);
 }
 
-static int run(const vk_machine *machine) {
+static int run(vk_machine *machine) {
     char error[VK_ERROR_SIZE] = "";
     int status = 0, interrupted = 0;
     sigset_t taken;

@@ -71,6 +71,17 @@ static void make_folder(const char *path, mode_t mode) {
         give_up("make the folder", path);
 }
 
+/* What udev makes beside the devices: a program may write to /dev/stdout, and bash reads from /dev/fd/63. */
+static void link_descriptors(void) {
+    static const char *const links[][2] = {{"/proc/self/fd", ROOT "/dev/fd"},
+                                           {"/proc/self/fd/0", ROOT "/dev/stdin"},
+                                           {"/proc/self/fd/1", ROOT "/dev/stdout"},
+                                           {"/proc/self/fd/2", ROOT "/dev/stderr"}};
+    for (size_t k = 0; k < sizeof links / sizeof links[0]; k++)
+        if (symlink(links[k][0], links[k][1]) != 0 && errno != EEXIST)
+            give_up("make the link", links[k][1]);
+}
+
 /* The host's root, and over it what belongs to this machine. */
 static void mount_all(const char *at) {
     char place[4096];
@@ -80,6 +91,7 @@ static void mount_all(const char *at) {
     mount_at("devtmpfs", ROOT "/dev", 0, NULL);
     make_folder(ROOT "/dev/pts", 0755);
     make_folder(ROOT "/dev/shm", 01777);
+    link_descriptors();
     mount_at("devpts", ROOT "/dev/pts", 0, "ptmxmode=0666,mode=0620");
     mount_at("tmpfs", ROOT "/dev/shm", MS_NOSUID, NULL);
     mount_at("tmpfs", ROOT "/run", MS_NOSUID, "mode=0755");
