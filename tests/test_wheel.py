@@ -152,8 +152,14 @@ def test_a_wheel_with_the_simulator_needs_no_build_and_no_rights(tmp_path_factor
             [*run, name], cwd=whole.folder, env=bare | more, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
-    mpshell = whole.railyard("run", "smoke")
-    assert mpshell.returncode == 2 and "has the simulator alone: `--arena sim`." in mpshell.stderr
+    for arena, words in (
+        ("mpshell", "has the simulator alone: `--arena sim`."),
+        ("kernel", "builds in a checkout of Railyard, once for this user; RAILYARD_KERNEL=FILE names another one."),
+    ):
+        without = subprocess.run(
+            [*run[:-2], arena], cwd=whole.folder, env=bare, capture_output=True, text=True, check=False
+        )
+        assert without.returncode == 2 and without.stderr.endswith(f"{words}\n"), without.stderr
     runs = [sorted((whole.folder / name / "runs").iterdir()) for name in ("own", "built")]
     assert [outputs_sha256(run) for run in runs[0]] == [outputs_sha256(run) for run in runs[1]]
 

@@ -275,6 +275,7 @@ class Kernel(Arena):
         check_tools(TOOLS)
         minutes = f"{vkernel.MINUTES} minutes of processor time"
         if vkernel.at_hand() is None:
+            vkernel.check_recipe()
             print(f"The first run in the kernel arena builds its kernel: about {minutes}.", file=sys.stderr)
             vkernel.build()
         elif (changed := vkernel.stale()) is not None:

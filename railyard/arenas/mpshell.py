@@ -156,11 +156,14 @@ class Mpshell(WallClock):
     started_by = ("unshare", "--net", "--")
 
     def check(self) -> None:
+        for name in self.program_names:
+            program(name)
         check_tools(TOOLS)
         capabilities = effective_capabilities()
         if not all(capabilities >> bit & 1 for bit in (CAP_NET_ADMIN, CAP_SYS_ADMIN)):
             raise UserError(
-                "no permission to make network namespaces and TUN devices (CAP_NET_ADMIN, CAP_SYS_ADMIN); run as root."
+                "no permission to make network namespaces and TUN devices (CAP_NET_ADMIN, CAP_SYS_ADMIN); run as root, "
+                "or in virtual time, which needs no right: --arena sim or --arena kernel."
             )
         if not TUN.exists():
             raise UserError(f"{TUN} is not there; load the kernel's tun module (modprobe tun).")

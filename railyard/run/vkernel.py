@@ -96,6 +96,15 @@ def why_not() -> str | None:
     return None
 
 
+def check_recipe() -> None:
+    """Raises UserError outside of a checkout: a kernel is built in one."""
+    if not RECIPE.is_dir():
+        raise UserError(
+            "the kernel arena needs a kernel, which `make kernel` builds in a checkout of Railyard, once for this "
+            "user; RAILYARD_KERNEL=FILE names another one."
+        )
+
+
 def build() -> Path:
     """Builds the kernel, which shows its progress on standard error. Raises UserError with the reason where it cannot;
     the program has said it then."""
