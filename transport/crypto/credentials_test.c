@@ -311,6 +311,11 @@ TEST(a_client_with_a_ca_accepts_what_the_ca_signed) {
     assert_int_equal(alert_for(a->client, &a->leaf, "railyard.test"), 0);
 }
 
+TEST(a_name_is_verified_without_its_trailing_dot) {
+    const authority *a = *state;
+    assert_int_equal(alert_for(a->client, &a->leaf, "railyard.test."), 0);
+}
+
 TEST(a_client_with_a_ca_refuses_another_name) {
     const authority *a = *state;
     assert_int_equal(alert_for(a->client, &a->leaf, "elsewhere.test"), ALERT_BAD_CERTIFICATE);

@@ -377,6 +377,12 @@ static void take_alpns(xl_tls *tls, const char *list) {
     }
 }
 
+/* RFC 6066 section 3: server_name has no trailing dot, and certificates name hosts without one. */
+static char *without_trailing_dot(const char *name) {
+    const size_t len = strlen(name);
+    return strndup(name, len - (len > 1 && name[len - 1] == '.'));
+}
+
 xl_tls *xl_tls_new(uint32_t version, bool is_server, xl_credentials *credentials, const char *server_name,
                    const char *alpn, const uint8_t *params, size_t params_len, const xl_tls_callbacks *callbacks) {
     if (!credentials || credentials->is_server != is_server || !alpn || !xl_tls_is_alpn_list(alpn) ||
@@ -396,7 +402,7 @@ xl_tls *xl_tls_new(uint32_t version, bool is_server, xl_credentials *credentials
     tls->params = malloc(params_len ? params_len : 1);
     if (tls->params && params_len)
         memcpy(tls->params, params, params_len);
-    tls->server_name = !is_server && server_name ? strdup(server_name) : NULL;
+    tls->server_name = !is_server && server_name ? without_trailing_dot(server_name) : NULL;
     tls->sessions = credentials->sessions.load && tls->server_name ? &credentials->sessions : NULL;
     const bool copied = tls->params && (is_server || !server_name || tls->server_name);
     take_alpns(tls, alpn);

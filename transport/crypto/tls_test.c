@@ -14,6 +14,19 @@ TEST(handshake_agrees_on_keys_alpn_and_transport_parameters) {
     }
 }
 
+PAIR_TEST(the_server_name_is_sent_without_its_trailing_dot) {
+    open_pair(p);
+    const end *client = &p->client;
+    const xl_tls_callbacks callbacks = {&p->client, take_crypto_data, take_keys, take_peer_params, NULL, take_keylog};
+    xl_tls_free(client->tls);
+    p->client.tls = xl_tls_new(XL_VERSION_1, false, p->client_credentials, "railyard.test.", "h3", CLIENT_PARAMS,
+                               sizeof CLIENT_PARAMS, &callbacks);
+    assert_int_equal(xl_tls_start(client->tls), 0);
+    const uint8_t *hello = client->out[XL_LEVEL_INITIAL];
+    assert_non_null(memmem(hello, client->out_len[XL_LEVEL_INITIAL], "railyard.test", 13));
+    assert_null(memmem(hello, client->out_len[XL_LEVEL_INITIAL], "railyard.test.", 14));
+}
+
 PAIR_TEST(application_data_passes_both_ways_after_the_handshake) {
     open_pair(p);
     handshake(p, WHOLE_FLIGHTS);
