@@ -6,11 +6,11 @@
 #include "emulator/link/rng.h"
 
 #define WAYS     2
-#define CATCH_UP 16 /* turns of others that are gone through one by one at the end of a silence */
+#define CATCH_UP 16 /* transmissions of others that are simulated at the end of a silence */
 
 typedef enum { STREAM_BACKOFF = 1, STREAM_COLLISION, STREAM_LOSS, STREAM_MOVES } stream;
 
-/* What every station has. */
+/* Contention state of any station. */
 typedef struct {
     uint32_t counter; /* slots until it sends */
     uint8_t stage;    /* how often CW has doubled */
@@ -25,14 +25,14 @@ typedef struct {
 typedef struct {
     link_air_user user;
     bool has_joined, is_up;
-    bool wants;        /* to send */
-    uint64_t ready_us; /* since when */
+    bool wants;        /* has packets to send */
+    uint64_t ready_us; /* since when it wants to send */
     backoff backoff;
     uint64_t rate_bps;
     link_loss_state loss;
     mpdu window[LINK_WIFI_WINDOW]; /* a ring, in the order of the queue */
     uint32_t first, count, cross;
-    uint64_t sending_us; /* its present transmission takes so long; 0: there is none */
+    uint64_t sending_us; /* duration of its present transmission; 0: there is none */
     link_air_stats stats;
 } station;
 
@@ -41,8 +41,8 @@ struct link_air {
     station stations[WAYS];
     backoff others[LINK_WIFI_OTHERS_MOST];
     link_rng rng, collisions;
-    uint64_t free_us; /* the medium is idle since then, or from then on */
-    uint64_t end_us;  /* of the link's present transmission; LINK_AIR_NEVER: there is none */
+    uint64_t free_us; /* when the medium became or becomes idle */
+    uint64_t end_us;  /* end of the link's present transmission; LINK_AIR_NEVER: there is none */
     bool is_destroyed;
 };
 
@@ -54,13 +54,13 @@ static void draw(link_air *air, backoff *b) {
     b->counter = (uint32_t)(link_rng_uniform(&air->rng) * (double)window);
 }
 
-/* After a transmission. CW reaches its limit long before stage 16. */
+/* Draws the backoff after a transmission. CW reaches its limit long before stage 16. */
 static void draw_after(link_air *air, backoff *b, bool is_success) {
     b->stage = is_success ? 0 : (uint8_t)(b->stage + (b->stage < 16));
     draw(air, b);
 }
 
-/* The number of the slot in which the station sends; slot 0 begins at `first`. */
+/* Returns the slot in which the station sends; slot 0 begins at `first`. */
 static uint64_t slot_of(const link_air *air, const station *s, uint64_t first) {
     uint64_t counter = s->backoff.counter;
     if (s->ready_us <= first)
@@ -69,7 +69,7 @@ static uint64_t slot_of(const link_air *air, const station *s, uint64_t first) {
     return ready > counter ? ready : counter;
 }
 
-/* The next slot in which somebody sends. */
+/* Returns the next slot in which a station sends. */
 static uint64_t least_slot(const link_air *air, uint64_t first) {
     uint64_t least = UINT64_MAX;
     for (uint32_t i = 0; i < air->set.others; i++)
@@ -80,14 +80,14 @@ static uint64_t least_slot(const link_air *air, uint64_t first) {
     return least;
 }
 
-/* Until when the medium is suspended at t; 0: it is not. */
+/* Returns the end of the suspension at t; 0: the medium is not suspended. */
 static uint64_t suspended_until(const link_wifi *set, uint64_t t) {
     uint64_t start = set->every_us == 0 ? 0 : t - t % set->every_us;
     bool is_suspended = set->every_us > 0 && t - start >= set->every_us - set->suspend_us;
     return is_suspended ? start + set->every_us : 0;
 }
 
-/* When somebody sends next, in slot *slot of an idle medium that begins at *idle_us. */
+/* Returns when the next transmission starts: in slot *slot of the idle time that begins at *idle_us. */
 static uint64_t next_start(const link_air *air, uint64_t *idle_us, uint64_t *slot) {
     uint64_t start, resumes;
     *idle_us = air->free_us;
@@ -101,7 +101,7 @@ static uint64_t next_start(const link_air *air, uint64_t *idle_us, uint64_t *slo
     return start;
 }
 
-/* Others that wait for the slot count it down, or send in it. Returns how many send. */
+/* Counts down the others' backoffs by `slot`. Stores those that send in that slot; returns their number. */
 static uint32_t count_down_others(link_air *air, uint64_t slot, backoff *senders[LINK_WIFI_OTHERS_MOST]) {
     uint32_t sending = 0;
     for (uint32_t i = 0; i < air->set.others; i++)
@@ -118,7 +118,7 @@ static mpdu *at(station *s, uint32_t i) {
     return &s->window[(s->first + i) % LINK_WIFI_WINDOW];
 }
 
-/* The next MPDU of a transmission: one that was lost, or a packet of the queue. NULL: there is none. */
+/* Returns the next MPDU to send: one that was lost, or a packet of the queue; NULL: there is none. */
 static mpdu *next_mpdu(station *s, uint32_t *i, uint64_t t) {
     while (*i < s->count && (at(s, *i)->is_acked || !at(s, *i)->packet))
         ++*i;
@@ -134,7 +134,7 @@ static mpdu *next_mpdu(station *s, uint32_t *i, uint64_t t) {
     return at(s, (*i)++);
 }
 
-/* The station sends what it has, as long as another full MPDU fits. Returns how long that takes; 0: it has nothing. */
+/* Fills a transmission as long as another full MPDU fits. Returns its duration in us; 0: there are no packets. */
 static uint64_t assemble(link_air *air, station *s, uint64_t t) {
     const uint64_t full = link_wifi_bits(LINK_OPPORTUNITY_BYTES - LINK_HEADER_BYTES);
     const uint64_t most = (uint64_t)((double)air->set.airtime_us * (double)s->rate_bps / 1e6);
@@ -158,7 +158,7 @@ static bool has_work(const station *s) {
     return s->has_joined && (s->count > 0 || s->user.waits(s->user.user));
 }
 
-/* Somebody's turn comes in this slot. */
+/* Starts the transmissions of the next slot in which a station sends. */
 static void begin(link_air *air) {
     backoff *senders[LINK_WIFI_OTHERS_MOST];
     uint64_t idle_us, slot, longest = 0;
@@ -169,7 +169,7 @@ static void begin(link_air *air) {
         station *s = &air->stations[way];
         bool is_turn = s->wants && slot_of(air, s, idle_us + air->set.difs_us) == slot;
         s->sending_us = is_turn ? assemble(air, s, start) : 0;
-        s->wants = s->wants && (!is_turn || s->sending_us > 0); /* the queue may have dropped all */
+        s->wants = s->wants && (!is_turn || s->sending_us > 0); /* the queue may have dropped all packets */
         if (s->sending_us == 0)
             s->backoff.counter -= (uint32_t)min_u64(slot, s->backoff.counter);
         own += s->sending_us > 0;
@@ -188,7 +188,7 @@ static void begin(link_air *air) {
         air->free_us = start + longest + (others == 1 ? air->set.sifs_us + air->set.ack_us : 0);
 }
 
-/* An MPDU of a transmission that ended arrives, or is lost. */
+/* Handles the arrival or loss of an MPDU whose transmission has ended. */
 static void settle_mpdu(link_air *air, station *s, mpdu *m, bool is_lost, bool *any_given_up) {
     m->is_sent = false;
     m->is_acked = !is_lost;
@@ -204,7 +204,7 @@ static void settle_mpdu(link_air *air, station *s, mpdu *m, bool is_lost, bool *
     *any_given_up = true;
 }
 
-/* The receiver hands on what is in order. */
+/* Delivers the packets that are in order at the receiver. */
 static void release(link_air *air, station *s) {
     while (s->count > 0 && (at(s, 0)->is_acked || !at(s, 0)->packet)) {
         link_packet *packet = at(s, 0)->packet;
@@ -217,7 +217,7 @@ static void release(link_air *air, station *s) {
     }
 }
 
-/* The station's transmission ends. True: at least one MPDU of it arrived. */
+/* Ends the station's transmission. Returns whether at least one of its MPDUs arrived. */
 static bool settle(link_air *air, station *s) {
     const bool is_destroyed =
         air->is_destroyed || (air->set.collision > 0.0 && link_rng_uniform(&air->collisions) < air->set.collision);
@@ -297,7 +297,7 @@ void *link_air_other(const link_air *air, unsigned way) {
     return s->has_joined ? s->user.user : NULL;
 }
 
-/* This link sent nothing for a while. Others went on: their turns up to t are gone through, or left out. */
+/* Advances the others to t after a silence: simulates up to CATCH_UP of their transmissions, leaves out the rest. */
 static void catch_up(link_air *air, uint64_t t) {
     uint64_t idle_us, slot;
     if (air->set.others == 0 || air->end_us != LINK_AIR_NEVER)
@@ -318,7 +318,7 @@ static void catch_up(link_air *air, uint64_t t) {
         begin(air);
 }
 
-/* What comes while others send waits for a backoff, also if the counter ran down long ago (802.11-2020, 10.3.4.2). */
+/* A packet that comes to a busy medium waits for a backoff, even if the counter is 0 (802.11-2020, 10.3.4.2). */
 static void start_to_want(link_air *air, station *s, uint64_t t) {
     if (!air->stations[0].wants && !air->stations[1].wants)
         catch_up(air, t);

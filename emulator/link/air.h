@@ -1,16 +1,17 @@
-/* The medium of a Wi-Fi link: one server of airtime for both directions of a path, and for stations of others.
+/* The medium of a Wi-Fi link: both directions of a path and the stations of others share its airtime.
  *
- * Who may send is decided by the distributed coordination function of 802.11 (802.11-2020, 10.3): a station that has
- * something to send waits until the medium was idle for DIFS and for as many slots as its backoff counter says. The
- * counter is uniform in 0 .. CW, and stands still while others send. Two that send in one slot lose all; CW doubles, up
- * to its limit, and begins anew after a success. Stations of others always have something to send.
+ * The distributed coordination function of 802.11 (802.11-2020, 10.3) decides who may send. A station with packets
+ * waits until the medium has been idle for DIFS plus `backoff counter` slots. The counter is uniform in 0 .. CW, and
+ * stops while others send. If two stations send in one slot, both lose everything and CW doubles, up to its limit;
+ * after a success, or when a packet is given up, CW starts again at its minimum. Stations of others always have
+ * packets.
  *
- * A station sends an A-MPDU of its oldest frames. Each MPDU is lost or not by a Gilbert-Elliott chain; a block ACK
- * says which. Lost ones are sent again, before others, until they are given up. The receiver hands packets on in their
- * order, so one that is missing holds back those behind it.
+ * A station sends an A-MPDU of its oldest frames. A Gilbert-Elliott chain decides which MPDUs are lost, and a block ACK
+ * reports it. Lost MPDUs are sent again, before new ones, until they are given up. The receiver delivers in order, so a
+ * missing packet holds back the later ones.
  *
- * What others do in a time in which this link sends nothing has no result, and is not gone through: at the end of a
- * long silence the medium is at a random place of one of their turns.
+ * While this link sends nothing, the transmissions of others have no effect and are not simulated: at the end of a long
+ * silence the medium is at a random point of one of them.
  *
  * Sans-IO: times are us since t0. */
 #ifndef RAILYARD_LINK_AIR_H
@@ -27,28 +28,28 @@
 
 typedef struct link_air link_air;
 
-/* Whose packets a direction of the air carries: a link. */
+/* Callbacks of the link whose packets a direction carries. */
 typedef struct {
     void *user;
-    link_packet *(*take)(void *user, uint64_t t);                 /* the next of its queue; NULL: it is empty */
-    bool (*waits)(const void *user);                              /* its queue is not empty */
-    void (*deliver)(void *user, link_packet *packet, uint64_t t); /* which has arrived, as all before it */
+    link_packet *(*take)(void *user, uint64_t t);                 /* next packet of its queue; NULL: it is empty */
+    bool (*waits)(const void *user);                              /* whether its queue has packets */
+    void (*deliver)(void *user, link_packet *packet, uint64_t t); /* in order, at the receiver */
     void (*give_up)(void *user, link_packet *packet, uint64_t t); /* after the last retry */
-    void (*sent)(void *user, uint64_t t, uint64_t bytes);         /* a transmission ended; bytes of what arrived */
+    void (*sent)(void *user, uint64_t t, uint64_t bytes);         /* a transmission ended; `bytes` of it arrived */
 } link_air_user;
 
 typedef struct {
     uint64_t transmissions;
-    uint64_t used;                       /* of them, those with at least one MPDU that arrived */
-    uint64_t collisions;                 /* transmissions that another one destroyed */
+    uint64_t used;                       /* transmissions of which at least one MPDU arrived */
+    uint64_t collisions;                 /* transmissions lost as a whole: same slot as another, or `collision` */
     uint64_t retries;                    /* MPDUs sent again */
     uint64_t airtime_us;                 /* of transmissions with their block ACKs */
-    size_t inside_packets, inside_cross; /* sent or being sent, and not yet delivered; others' traffic among them */
+    size_t inside_packets, inside_cross; /* taken from the queue, not yet delivered; others' traffic of it */
 } link_air_stats;
 
-/* NULL: no memory. */
+/* Returns NULL without memory. */
 link_air *link_air_new(const link_wifi *set, uint64_t seed);
-/* NULL is allowed. Users have left. */
+/* NULL is allowed. Users must have left. */
 void link_air_free(link_air *air);
 /* way: 0 is the uplink, 1 the downlink. */
 void link_air_join(link_air *air, unsigned way, const link_air_user *user);
@@ -57,17 +58,17 @@ void link_air_leave(link_air *air, unsigned way, link_pool *pool);
 /* The user of the other direction; NULL: nobody. */
 void *link_air_other(const link_air *air, unsigned way);
 
-/* The direction's queue is not empty any more, since t. */
+/* Says that the direction's queue is no longer empty, since t. */
 void link_air_wake(link_air *air, unsigned way, uint64_t t);
 /* Whether the direction has packets that are not yet delivered, in the air or in its queue. */
 bool link_air_has_work(const link_air *air, unsigned way);
-/* When something happens next if nothing else comes; LINK_AIR_NEVER: nothing does. May be in the past, where others
+/* Returns the time of the next event if no packet comes; LINK_AIR_NEVER: there is none. It may be in the past if others
  * began to send. */
 uint64_t link_air_next(const link_air *air);
-/* Lets it happen. */
+/* Handles that event. */
 void link_air_step(link_air *air);
 
-/* A station that is down sends nothing; its packets wait. */
+/* A direction that is down sends nothing; its packets wait. */
 void link_air_set_up(link_air *air, unsigned way, bool up, uint64_t t);
 void link_air_set_rate(link_air *air, unsigned way, uint64_t rate_bps);
 link_air_stats link_air_get_stats(const link_air *air, unsigned way);

@@ -1,5 +1,4 @@
-/* For tests of links: one link with its trace, its log and its pool. Sizes are those that count in the link, 4 more
- * than the IP packet's. */
+/* For tests of links: one link with its trace, log and pool. Sizes are the link's, IP bytes + 4. */
 #ifndef RAILYARD_LINK_BENCH_H
 #define RAILYARD_LINK_BENCH_H
 
@@ -18,7 +17,7 @@ typedef struct {
     link_pool *pool;
     emulated_link *link;
     link_log log;
-    char *text; /* of the log */
+    char *text; /* the log so far */
     size_t text_length, text_capacity;
 } link_bench;
 
@@ -34,7 +33,7 @@ static inline void bench_sink(void *context, const char *text, size_t length) {
     bench->text[bench->text_length] = '\0';
 }
 
-/* trace: the text of a trace, or a rate. config.log: any address that is not NULL asks for a log. */
+/* trace: text of a trace, or a rate. config.log: any address except NULL asks for a log. */
 static inline link_bench *bench_new(const char *trace, link_config config) {
     link_bench *bench = calloc(1, sizeof(*bench));
     char error[512] = "";
@@ -70,7 +69,7 @@ static inline void bench_send(link_bench *bench, uint8_t flow, uint32_t number, 
     assert_true(link_enqueue(bench->link, packet, now) || link_next_deadline(bench->link) == before);
 }
 
-/* Packets first, first + 1 ... of one size. */
+/* Sends packets first, first + 1, ... of one size. */
 static inline void bench_send_many(link_bench *bench, uint32_t first, uint32_t count, uint32_t bytes, uint64_t now) {
     for (uint32_t i = 0; i < count; i++)
         bench_send(bench, 0, first + i, bytes, now);
@@ -81,7 +80,7 @@ typedef struct {
     uint64_t due_us;
 } bench_departure;
 
-/* Lets time pass until now: exactly these packets depart, in this order, at these times (number 0 ends the list). */
+/* Advances to `now` and expects exactly these departures, in this order, at these times (number 0 ends the list). */
 static inline void bench_expect(link_bench *bench, uint64_t now, const bench_departure *expected) {
     link_advance(bench->link, now);
     for (; expected->number != 0; expected++) {

@@ -1,4 +1,4 @@
-/* What a link event changes of one direction of a path (docs/reference/links.md). */
+/* Changes that a link event makes to one direction of a path (docs/reference/links.md). */
 #ifndef RAILYARD_LINK_CHANGE_H
 #define RAILYARD_LINK_CHANGE_H
 
@@ -22,7 +22,7 @@ typedef struct {
     bool rebinds;       /* the NAT of the path forgets its mappings */
 } link_change;
 
-/* Makes the changes at `now`, in the order of the members; values are such as the setters of link.h take. */
+/* Makes the changes at `now`, in the order of the members. Values must be valid for the setters of link.h. */
 void link_change_apply(emulated_link *link, const link_change *change, uint64_t now);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* "target" is not enforced on a queue of a packet or less: that is no standing queue (maxpacket in RFC 8289). */
+/* A queue of at most one packet is no standing queue: its delay may exceed `target` (maxpacket in RFC 8289). */
 #define MAX_PACKET LINK_OPPORTUNITY_BYTES
 
 typedef struct {
@@ -51,7 +51,7 @@ static link_packet *start_dropping(const codel_run *run, link_queue *queue, link
     link_queue_drop(queue, packet);
     packet = take(run, &ok_to_drop);
     c->dropping = true;
-    /* Soon after the last dropping state, take up its rate of drops. */
+    /* Soon after the last dropping state, continue at its rate of drops. */
     uint32_t delta = c->count - c->lastcount;
     bool soon = run->now < c->drop_next + 16 * run->parameters->interval_us;
     c->count = delta > 1 && soon ? delta : 1;

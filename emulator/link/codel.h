@@ -1,4 +1,4 @@
-/* The CoDel algorithm (RFC 8289, section 5) over one FIFO; codel and each flow of fq_codel have one. */
+/* The CoDel algorithm (RFC 8289, section 5) over one FIFO, for codel and for each flow of fq_codel. */
 #ifndef RAILYARD_LINK_CODEL_H
 #define RAILYARD_LINK_CODEL_H
 
@@ -21,14 +21,14 @@ typedef struct {
 
 /* The names of RFC 8289's pseudocode; all zero at the start. */
 typedef struct {
-    uint64_t first_above_time; /* when the delay will have been above target for an interval; 0: it is not */
+    uint64_t first_above_time; /* when the delay will have been above target for an interval; 0: it is below */
     uint64_t drop_next;
-    uint32_t count; /* drops since the dropping state began */
+    uint32_t count; /* drops in this dropping state, plus those of a recent one */
     uint32_t lastcount;
     bool dropping;
 } link_codel;
 
-/* The next packet of the FIFO, after the drops that CoDel wants, or NULL if it is empty. Drops go to the queue. */
+/* Returns the next packet of the FIFO after CoDel's drops, which the queue counts; NULL if the FIFO is empty. */
 link_packet *link_codel_dequeue(link_codel *codel, const link_codel_parameters *parameters, link_queue *queue,
                                 link_fifo *fifo, uint64_t now);
 

@@ -6,7 +6,7 @@
 #include "base/numbers.h"
 #include "emulator/link/trace.h"
 
-#define UNITS_PER_BIT 1000000 /* of `need`: bit/s times us */
+#define UNITS_PER_BIT 1000000 /* units of `need`, bit/s times us */
 
 typedef enum { STREAM_GAPS = 1, STREAM_ONOFF } cross_stream;
 
@@ -15,12 +15,12 @@ bool link_cross_parse_rate(const char *text, uint64_t *rate_bps) {
     return strcmp(text, "off") == 0 || (link_trace_parse_rate(text, rate_bps) && *rate_bps <= LINK_CROSS_MOST_BPS);
 }
 
-/* The bytes that a packet counts in the link. */
+/* Bytes of a packet in the link. */
 static uint32_t bytes_of(const link_cross_state *state) {
     return state->set.bytes + LINK_HEADER_BYTES;
 }
 
-/* What lies between two packets, in units of `need`. */
+/* Returns the gap between two packets, in units of `need`. */
 static int64_t gap(link_cross_state *state) {
     int64_t mean = (int64_t)bytes_of(state) * 8 * UNITS_PER_BIT;
     return state->set.random_gaps ? (int64_t)((double)mean * -log1p(-link_rng_uniform(&state->rng))) : mean;
@@ -37,7 +37,7 @@ void link_cross_init(link_cross_state *state, const link_cross *set, uint64_t se
     state->need = (int64_t)(share * (double)gap(state));
 }
 
-/* The rate at at_us, and until when it stays. */
+/* Returns the rate at at_us. *end: when it may change. */
 static uint64_t rate_now(link_cross_state *state, uint64_t *end) {
     uint64_t stays = UINT64_MAX, rate = state->set.rate_bps;
     bool is_on = link_onoff_advance(&state->onoff, state->at_us);
@@ -49,7 +49,7 @@ static uint64_t rate_now(link_cross_state *state, uint64_t *end) {
     return is_on ? rate : 0;
 }
 
-/* Goes on to a time up to which the rate stays. Integers: so many small steps end where a large one does. */
+/* Advances to t, up to which the rate is constant. Integers make many small steps equal to a large one. */
 static void go_to(link_cross_state *state, uint64_t t, uint64_t rate) {
     state->need -= (int64_t)(rate * (t - state->at_us));
     state->at_us = t;

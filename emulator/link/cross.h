@@ -1,8 +1,8 @@
-/* Traffic of others on a link: packets that nobody sends and nobody receives, at a rate that does not depend on what
- * the link does to them (open loop). They join the link's queue beside the packets that came out of the delay, are
- * served or dropped there, and leave counters and lines of the log behind.
+/* Traffic of others on a link: packets that nobody sends and nobody receives, at a rate that does not depend on their
+ * delay or loss (open loop). They join the link's queue beside the packets whose delay has ended, and are served or
+ * dropped there. They appear only in counters and in the log.
  *
- *     rate r, packets of n bytes:   a packet each 8 (n + 4) / r seconds, or with exponential gaps of this mean
+ *     rate r, packets of n bytes:   a packet every 8 (n + 4) / r seconds, or exponential gaps with this mean
  *     on/off:                       no packet in the off times
  *     profile:                      r over time, in place of one rate
  *
@@ -21,9 +21,9 @@
 #define LINK_CROSS_BYTES_LEAST 28u /* IPv4 and UDP headers */
 #define LINK_CROSS_NEEDS_LIMIT "others' traffic needs a queue with a limit; give queue=droptail:packets=N"
 
-/* The setting. All zero: there is no such traffic. */
+/* The setting. All zero: no such traffic. */
 typedef struct {
-    uint64_t rate_bps;         /* of IP bytes + 4, as a link's */
+    uint64_t rate_bps;         /* in IP bytes + 4 per packet, as a link's rate */
     const link_steps *profile; /* borrowed; replaces rate_bps; NULL: none */
     link_onoff onoff;
     bool random_gaps; /* exponential, as of many senders; false: even */
@@ -36,26 +36,26 @@ typedef struct {
     link_onoff_state onoff;
     link_rng rng;
     uint64_t offset_us; /* position in the profile at t0 */
-    uint64_t at_us;     /* `need` is as of then */
-    int64_t need;       /* of the next packet: what is still to be sent before it, in bit/s times us */
-    uint64_t next_us;   /* the next packet; UINT64_MAX: not known yet */
+    uint64_t at_us;     /* time to which `need` applies */
+    int64_t need;       /* traffic until the next packet, in bit/s times us */
+    uint64_t next_us;   /* time of the next packet; UINT64_MAX: not computed yet */
 } link_cross_state;
 
-/* The rate of a setting or of an event: a rate of at most LINK_CROSS_MOST_BPS, or "off". */
+/* Parses the rate of a setting or an event: at most LINK_CROSS_MOST_BPS, or "off". */
 bool link_cross_parse_rate(const char *text, uint64_t *rate_bps);
 
 static inline bool link_cross_is_on(const link_cross *set) {
     return set->rate_bps > 0 || set->profile;
 }
 
-/* start_us: no packet is before it. */
+/* No packet comes before start_us. */
 void link_cross_init(link_cross_state *state, const link_cross *set, uint64_t seed, uint64_t offset_us,
                      uint64_t start_us);
-/* The time of the next packet if that is not after `until`; UINT64_MAX otherwise. `until` must not decrease. */
+/* Returns the time of the next packet if it is at most `until`, else UINT64_MAX. `until` must not decrease. */
 uint64_t link_cross_next(link_cross_state *state, uint64_t until);
-/* Goes on to the packet after that one. */
+/* Moves on to the packet after that one. */
 void link_cross_take(link_cross_state *state);
-/* Makes the packet: headers of UDP over IPv4, of a flow of its own. */
+/* Fills in the packet: headers of UDP over IPv4, of a separate flow. */
 void link_cross_fill(const link_cross_state *state, link_packet *packet);
 
 #endif

@@ -18,7 +18,7 @@ static uint64_t absorb(uint64_t hash, const uint8_t *bytes, size_t length) {
     return hash;
 }
 
-/* addresses: length bytes at packet + at; the ports follow at header bytes. */
+/* The addresses are `addresses` bytes at packet + at, the ports at packet + header; header 0: no ports. */
 static uint64_t hash_tuple(const uint8_t *packet, size_t length, size_t at, size_t addresses, size_t header,
                            uint8_t protocol, uint64_t hash) {
     hash = absorb(hash ^ protocol, packet + at, addresses);

@@ -4,7 +4,7 @@
 
 #include "emulator/link/link_internal.h"
 
-/* A packet that waits in the queue: when its service begins. */
+/* A packet that waits in the queue until its service begins. */
 typedef struct {
     uint64_t begins_us;
     uint32_t bytes;
@@ -12,20 +12,20 @@ typedef struct {
 
 struct link_foresight {
     const emulated_link *link;
-    /* What of the link is still to be gone through. */
+    /* Packets of the link that are still to be predicted. */
     const link_packet *delivered, *queued, *delayed, *held;
     bool in_transit;
-    bool is_apart; /* a discipline with queues of its own: what it holds counts as a whole */
-    /* The opportunity that serves what comes next, and its bytes that are free. */
+    bool is_apart; /* the discipline has several FIFOs: its packets count as one */
+    /* The next opportunity with free bytes, and their number. */
     uint64_t opportunity;
     uint32_t left;
-    uint64_t delay_ends_us; /* of the last packet: order is kept */
+    uint64_t delay_ends_us; /* of the last packet, so that order is kept */
     link_wake wake;
-    link_rrc rrc; /* of the path, if it has one: without packets of the other direction to come */
+    link_rrc rrc; /* the path's, if it has one; later packets of the other direction are unknown */
     link_grants_state grants;
     link_burst burst;   /* with a light trace */
-    uint64_t served_us; /* when the queue will have served what it then has; LINK_NEVER: nothing */
-    /* The queue, where its limit is known: a ring. */
+    uint64_t served_us; /* when the predicted packets leave the queue; LINK_NEVER: there are none */
+    /* The packets in the queue, if it has a known limit. A ring. */
     waiting_packet *waiting;
     size_t first, count, capacity;
     uint64_t waiting_bytes;
@@ -81,7 +81,7 @@ static bool grow(link_foresight *f) {
     return true;
 }
 
-/* Without memory the queue seems shorter than it is. */
+/* Leaves the packet out if there is no memory: the queue then seems shorter than it is. */
 static void push_waiting(link_foresight *f, uint64_t begins_us, uint32_t bytes) {
     if (f->count == f->capacity && !grow(f))
         return;
@@ -89,7 +89,7 @@ static void push_waiting(link_foresight *f, uint64_t begins_us, uint32_t bytes) 
     f->waiting_bytes += bytes;
 }
 
-/* Opportunities come before arrivals of the same time. */
+/* Whether the queue keeps the packet. Opportunities come before arrivals of the same time. */
 static bool has_room(link_foresight *f, uint64_t arrives_us, uint32_t bytes) {
     const link_queue *queue = f->link->queue;
     while (f->count > 0 && f->waiting[f->first].begins_us <= arrives_us) {
@@ -102,7 +102,7 @@ static bool has_room(link_foresight *f, uint64_t arrives_us, uint32_t bytes) {
 
 /* ---- service ---- */
 
-/* The next bytes of the queue: when the last of them leaves. *begins_us: when the first does. */
+/* Serves the next `bytes` of the queue. Returns when the last of them leaves; *begins_us: when the first does. */
 static uint64_t serve(link_foresight *f, uint32_t bytes, uint64_t *begins_us) {
     *begins_us = opportunity_us(f->link, f->opportunity);
     link_serve(&f->left, &bytes);
@@ -120,7 +120,7 @@ static uint64_t serve(link_foresight *f, uint32_t bytes, uint64_t *begins_us) {
     return f->link->down ? LINK_NEVER : ends_us;
 }
 
-/* A packet reaches the queue, or passes by it. */
+/* Returns when a packet that reaches the queue at arrives_us leaves it, or passes by it; LINK_NEVER: it is dropped. */
 static uint64_t arrive(link_foresight *f, uint64_t arrives_us, uint32_t bytes, bool direct) {
     bool is_limited = f->link->queue->discipline->keeps != NULL;
     uint64_t begins_us;
@@ -130,7 +130,7 @@ static uint64_t arrive(link_foresight *f, uint64_t arrives_us, uint32_t bytes, b
         return arrives_us;
     if (is_limited && !has_room(f, arrives_us, bytes))
         return LINK_NEVER;
-    if (opportunity_us(f->link, f->opportunity) <= arrives_us) { /* which has passed by then */
+    if (opportunity_us(f->link, f->opportunity) <= arrives_us) { /* it has passed by then */
         f->opportunity = opportunity_after(f->link, arrives_us);
         f->left = f->link->set.opportunity_bytes;
     }
@@ -147,7 +147,7 @@ static const link_packet *pop_delayed(link_foresight *f) {
     return p;
 }
 
-/* All that a discipline with queues of its own holds, as one packet. */
+/* Serves all packets of a discipline with several FIFOs as one. */
 static void serve_apart(link_foresight *f, uint32_t *length, uint64_t *leaves_us) {
     uint64_t begins_us;
     *length = (uint32_t)f->link->queue->bytes;

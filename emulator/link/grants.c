@@ -8,7 +8,7 @@
 #define MOST_FIRST_BYTES (1u << 20)
 #define NOT_SET          UINT64_MAX
 
-/* One option; false for one that is unknown or no such value. */
+/* Reads one option. False if it is unknown or its value is invalid. */
 static bool take(link_grants *grants, const link_text_option *o) {
     uint64_t *into = link_text_option_is(o, "sr")       ? &grants->sr_us
                      : link_text_option_is(o, "grant")  ? &grants->grant_us
@@ -48,7 +48,7 @@ bool link_grants_parse(void *grants, const char *text, char *wanted, size_t cap)
     return true;
 }
 
-/* The first occasion from t_us on. */
+/* Returns the first occasion at or after t_us. */
 static uint64_t next_occasion(const link_grants *grants, uint64_t phase_us, uint64_t t_us) {
     uint64_t past = (t_us + grants->sr_us - phase_us) % grants->sr_us;
     return past == 0 ? t_us : t_us + grants->sr_us - past;
@@ -60,7 +60,7 @@ static uint64_t leaves_at(const link_grants *grants, link_grants_state *state, u
         state->left -= bytes;
         return state->first_us;
     }
-    state->left = 0; /* what comes later keeps behind it */
+    state->left = 0; /* later packets stay behind this one */
     return t_us > open_us ? t_us : open_us;
 }
 

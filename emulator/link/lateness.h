@@ -1,11 +1,11 @@
-/* The fidelity histogram: how much later than scheduled packets departed. Exact below 128 us, within 1.6 % above;
- * the maximum and the count over 1 ms are exact. */
+/* The fidelity histogram: how much later than scheduled packets departed. Exact below 128 us, within 1.6 % above. The
+ * maximum and the count over 1 ms are exact. */
 #ifndef RAILYARD_LINK_LATENESS_H
 #define RAILYARD_LINK_LATENESS_H
 
 #include <stdint.h>
 
-#define LINK_LATENESS_BUCKETS 2048u /* up to 2^36 us, some 19 hours; more is counted in the last bucket */
+#define LINK_LATENESS_BUCKETS 2048u /* up to 2^37 us, some 38 hours; more is counted in the last bucket */
 
 typedef struct {
     uint64_t count;
@@ -17,7 +17,8 @@ typedef struct {
 void link_lateness_record(link_lateness *lateness, uint64_t late_us);
 /* Adds the records of `from`. */
 void link_lateness_merge(link_lateness *into, const link_lateness *from);
-/* The smallest recorded value that at least fraction (0 to 1) of the records do not exceed; 0 without records. */
+/* Returns the smallest value that at least `fraction` (0 to 1) of the records do not exceed, rounded up to the end of
+ * its bucket; 0 without records. */
 uint64_t link_lateness_quantile(const link_lateness *lateness, double fraction);
 
 #endif

@@ -14,7 +14,7 @@
 static const link_leo starlink = {
     .period_us = 15000 * MS, .phase_us = 12000 * MS, .step_us = 1200, .pause_us = 34 * MS};
 
-/* One option; false for one that is unknown or no such value. */
+/* Reads one option. False if it is unknown or its value is invalid. */
 static bool take(link_leo *leo, const link_text_option *o) {
     uint64_t *into = link_text_option_is(o, "period")  ? &leo->period_us
                      : link_text_option_is(o, "phase") ? &leo->phase_us
@@ -29,7 +29,7 @@ static bool take(link_leo *leo, const link_text_option *o) {
     return into && number_parse_ms(o->value, o->value_length, LINK_MS_MOST, into);
 }
 
-/* A pause, at its longest, and a burst end within their interval. */
+/* Whether the longest pause and the burst end within an interval, and burst and loss go together. */
 static bool is_whole(const link_leo *leo) {
     return leo->period_us >= PERIOD_LEAST_MS * MS && leo->pause_us + leo->pause_us / 2 < leo->period_us &&
            leo->burst_us < leo->period_us && (leo->loss > 0.0) == (leo->burst_us > 0);
@@ -60,14 +60,14 @@ bool link_leo_parse(void *leo, const char *text, char *wanted, size_t cap) {
     return true;
 }
 
-/* The number of the interval at t_us; how long ago it began. */
+/* Returns the number of the interval at t_us. *since_us: time since it began. */
 static uint64_t interval_at(const link_leo *leo, uint64_t t_us, uint64_t *since_us) {
     uint64_t shifted = t_us + leo->period_us - leo->phase_us % leo->period_us;
     *since_us = shifted % leo->period_us;
     return shifted / leo->period_us;
 }
 
-/* Uniform in [0, 1): of an interval, for one of its two draws. */
+/* Returns draw 0 or 1 (`which`) of the interval, uniform in [0, 1). */
 static double draw(uint64_t seed, uint64_t interval, uint64_t which) {
     return (double)(link_mix64(seed ^ link_mix64(2 * interval + which)) >> 11) * 0x1.0p-53;
 }

@@ -14,7 +14,7 @@
 
 /* ---- files ---- */
 
-/* The next field of a line, which may begin with one space; false at its end. */
+/* Takes the next field of a line and the space after it. False at the end of the line. */
 static bool next_field(const char **line, size_t *left, const char **field, size_t *length) {
     if (*left == 0)
         return false;
@@ -124,8 +124,8 @@ static float as_ms(uint64_t us) {
     return (float)((double)us / 1000.0);
 }
 
-/* Between this row and the next, at t_us in it: cut to whole ms, and in single precision as CellReplay computes it, so
- * that both agree where the result is near a whole number. */
+/* Interpolates the delay at t_us between this row and the next. Cut to whole ms, and in single precision as in
+ * CellReplay, so that both agree if the result is near a whole number. */
 static uint64_t interpolate(const link_light_row *row, uint64_t t_us) {
     const link_light_row *next = row + 1;
     float share = as_ms(t_us - row->at_us) / as_ms(next->at_us - row->at_us);
@@ -135,7 +135,7 @@ static uint64_t interpolate(const link_light_row *row, uint64_t t_us) {
 }
 
 uint64_t link_light_delay_at(const link_light_trace *trace, uint64_t t_us, size_t *row) {
-    size_t low = 0, high = trace->count - 1; /* the last row at or before t_us, but not the last of all */
+    size_t low = 0, high = trace->count - 1; /* low becomes the last row at or before t_us, except the final row */
     uint64_t period = trace->rows[high].at_us;
     if (period > 0)
         t_us %= period;
@@ -154,7 +154,7 @@ uint64_t link_light_delay_at(const link_light_trace *trace, uint64_t t_us, size_
 
 /* Rounded to whole ms. */
 static int64_t size_latency_us(const link_size_latency *latency, uint32_t bytes) {
-    size_t below = bytes / SIZE_STEP; /* the number of the largest listed size that is not larger */
+    size_t below = bytes / SIZE_STEP; /* number of the largest listed size that is at most `bytes` */
     double ms;
     if (below == 0)
         ms = latency->ms[0];
@@ -174,13 +174,13 @@ static void begin_burst(link_burst *b, const link_light *light, uint64_t now, ui
     b->left = bytes < light->opportunity_bytes ? light->opportunity_bytes - bytes : 0;
 }
 
-/* NULL: it has none. The trace may have no offsets at all. */
+/* Returns NULL if the row has none. The trace may have no offsets at all. */
 static const uint64_t *offsets_of(const link_light_trace *trace, const link_light_row *row) {
     return row->count > 0 ? trace->offsets_us + row->first : NULL;
 }
 
-/* Takes the packet's bytes from the offsets of the row; false: they are used up. A packet that is larger than an
- * opportunity takes a whole one. */
+/* Takes the packet's bytes from the row's opportunities at past_us or later. False: they are used up. A packet larger
+ * than an opportunity takes one whole opportunity. */
 static bool take_offset(link_burst *b, const link_light *light, uint64_t past_us, uint32_t bytes) {
     const link_light_row *row = &light->trace->rows[b->row];
     const uint64_t *offsets = offsets_of(light->trace, row);

@@ -1,12 +1,13 @@
-/* A cellular link under light load: what stands in the place of the delay if a path has a light trace (Sentosa et al.,
- * CellReplay, NSDI 2025). The link's own trace, recorded with a sender that never stops, is the heavy one.
+/* The delay of a cellular link under light load, if a path has a light trace (Sentosa et al., CellReplay, NSDI 2025).
+ * The link's own trace, recorded with a sender that never stops, is the heavy trace.
  *
  * A row of a light trace is one short train of packets: the time it was sent, the one-way delay of its first packet,
- * and how much later than that each opportunity came. Lines of "ms delay_ms offset_ms ...", separated by a space,
- * whole numbers, times not descending. The last time is the period; the last row's delay ends the interpolation.
+ * and the offset of each opportunity from the arrival of that packet. Lines are "ms delay_ms offset_ms ...": whole
+ * numbers, separated by one space, times not descending. The last time is the period; the last row's delay ends the
+ * interpolation.
  *
  * A packet of n bytes comes at t. `last` is when the packet before it left, by the same rules; b, d and o[0], o[1], ...
- * are the beginning, the delay and the offsets of the burst.
+ * are the start, the delay and the offsets of the burst.
  *
  *     first packet, or t + d >= last + gap + 1 ms:
  *                              a burst begins. b = t; o is that of the row before t; d is interpolated between this
@@ -15,11 +16,11 @@
  *                              bytes
  *     else:                    goes to the queue of the heavy trace, at t + max(d, last offset)
  *
- * Times are compared in whole ms, as the trace has them: a sender writes the packets of one burst some us apart.
+ * Times are compared in whole ms, as in the trace, because a sender writes the packets of one burst some us apart.
  *
- * To the time at which it leaves, the latency of its size is added if order allows. A packet leaves past the queue if
- * that is empty and has served no packet at this very time. One that would leave before the packet before it leaves
- * with that one, into the queue. So packets stay in order. */
+ * The latency of its size is added to the time at which it leaves, if order allows. A packet bypasses the queue if the
+ * queue is empty and has served no packet at the same time. One that would leave before its predecessor leaves together
+ * with it, into the queue. So packets stay in order. */
 #ifndef RAILYARD_LINK_LIGHT_H
 #define RAILYARD_LINK_LIGHT_H
 
@@ -29,7 +30,7 @@
 
 typedef struct {
     uint64_t at_us, delay_us;
-    size_t first, count; /* its offsets; there may be none */
+    size_t first, count; /* its part of the offsets; count may be 0 */
 } link_light_row;
 
 typedef struct {
@@ -39,8 +40,8 @@ typedef struct {
     size_t offsets;
 } link_light_trace;
 
-/* What a packet of 100, 200, 300, ... bytes is later than the light trace says (earlier, if negative). Between them it
- * is interpolated, outside it holds. Lines of "bytes ms". */
+/* Latency of packets of 100, 200, 300, ... bytes, which is added to the light trace's delay; may be negative.
+ * Interpolated between sizes, constant outside. Lines are "bytes ms". */
 typedef struct {
     double *ms;
     size_t count; /* at least 1 */
@@ -54,26 +55,26 @@ bool link_size_latency_parse(void *latency, const char *name, const char *text, 
 void link_light_trace_free(void *trace);
 void link_size_latency_free(void *latency);
 
-/* The delay of a burst that begins at trace time t_us; *row is set unless it is NULL. A binary search. */
+/* Returns the delay of a burst that begins at trace time t_us. *row: its row; NULL is allowed. A binary search. */
 uint64_t link_light_delay_at(const link_light_trace *trace, uint64_t t_us, size_t *row);
 
 typedef struct {
     const link_light_trace *trace; /* borrowed; NULL: the link has a plain delay */
     const link_size_latency *size; /* borrowed; NULL: none */
     uint64_t gap_us;               /* how long nothing leaves before a burst begins */
-    uint32_t opportunity_bytes;    /* of an offset */
+    uint32_t opportunity_bytes;    /* bytes per offset */
 } link_light;
 
-/* The burst of a direction of a link. All 0: no packet has come. */
+/* The present burst of one direction. All 0: no packet has come. */
 typedef struct {
     bool begun;
     uint64_t begin_us, delay_us, last_us;
-    int64_t end_us; /* when the packet before leaves, with the latency of its size, which may be negative */
+    int64_t end_us; /* when the last packet leaves, with the latency of its size, which may be negative */
     size_t row, next;
     uint32_t left; /* bytes of the opportunity `next` */
 } link_burst;
 
-/* When a packet that comes at now, which is t_us in the light trace, leaves the delay. *direct: past the queue. */
+/* Returns when a packet that comes at `now` leaves the delay. t_us: trace time. *direct: it bypasses the queue. */
 uint64_t link_burst_next(link_burst *burst, const link_light *light, uint64_t now, uint64_t t_us, uint32_t bytes,
                          bool *direct);
 

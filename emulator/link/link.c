@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The streams of random numbers of a link. Losses have the seed itself. */
+/* The random streams of a link. Losses use the seed itself. */
 typedef enum {
     STREAM_LOSS_MOVES = 1,
     STREAM_ONOFF,
@@ -20,7 +20,7 @@ typedef enum {
     STREAM_GRANTS
 } stream;
 
-/* Begins with the opportunities of a trace: of those before t0 + from_us, none; start_us is where its time 0 falls. */
+/* Starts a trace whose time 0 is at start_us. Leaves out opportunities before from_us. Both in us since t0. */
 static void take_trace(emulated_link *link, const link_trace *trace, int64_t start_us, uint64_t from_us) {
     link->trace = trace;
     link->trace_end = link->set.once && trace->at_ms ? trace->count : LINK_NEVER;
@@ -117,19 +117,19 @@ static bool is_idle(const emulated_link *link) {
     return !link->in_transit && link->queue->packets == 0;
 }
 
-/* Opportunities have nobody to serve. */
+/* Whether opportunities pass unused. */
 static bool is_unserved(const emulated_link *link) {
     return link->down || is_idle(link);
 }
 
-/* The list whose oldest packet leaves the delay first; NULL: none is delayed. */
+/* Returns the list whose oldest packet leaves the delay first; NULL: no packet is delayed. */
 static link_fifo *next_delayed(emulated_link *link) {
     if (held_goes_first(link->held.head, link->delayed.head))
         return &link->held;
     return link->delayed.head ? &link->delayed : NULL;
 }
 
-/* The packet that leaves the delay next, or NULL. */
+/* Returns the packet that leaves the delay next, or NULL. */
 static const link_packet *next_arriving(const emulated_link *link) {
     return held_goes_first(link->held.head, link->delayed.head) ? link->held.head : link->delayed.head;
 }
@@ -150,7 +150,7 @@ static void pass_opportunities(emulated_link *link, uint64_t t) {
     link->next_opportunity = end;
 }
 
-/* What the queue has dropped so far. */
+/* Drops of the queue so far. */
 typedef struct {
     uint64_t packets, bytes, cross_packets, cross_bytes;
 } drops;
@@ -181,7 +181,7 @@ static link_packet *dequeue(emulated_link *link, uint64_t t) {
     return packet;
 }
 
-/* A packet is served as a whole, at time t. Nobody waits for others' traffic. */
+/* The packet was served completely at time t. Others' traffic ends here. */
 static void complete(emulated_link *link, link_packet *packet, uint64_t t) {
     packet->due_us = link->served_us = t;
     if (!packet->is_cross) {
@@ -195,7 +195,7 @@ static void complete(emulated_link *link, link_packet *packet, uint64_t t) {
     link_pool_put(link->set.pool, packet);
 }
 
-/* The next opportunity, at time t, serves what waits. */
+/* Serves the queue with the next opportunity, which is at time t. */
 static void serve_opportunity(emulated_link *link, uint64_t t) {
     uint32_t left = link->set.opportunity_bytes;
     if (link->set.log)
@@ -227,7 +227,7 @@ static void join_queue(emulated_link *link, link_packet *packet, uint64_t t) {
     log_drops(link, &before, t);
 }
 
-/* The packet arrives at the queue, or passes by it. */
+/* The packet arrives at the queue, or bypasses it. */
 static void arrive(emulated_link *link, link_packet *packet, uint64_t t) {
     packet->arrival_us = t;
     if (link->set.log)
@@ -239,7 +239,7 @@ static void arrive(emulated_link *link, link_packet *packet, uint64_t t) {
     join_queue(link, packet, t);
 }
 
-/* The next packet of others' traffic, at time t. The link's own state says whether it gets here. */
+/* The next packet of others' traffic arrives at time t. It is dropped while the link is off or down. */
 static void arrive_cross(emulated_link *link, uint64_t t) {
     bool is_on = link_onoff_advance(&link->onoff, t) && !link->down;
     link_packet *packet = is_on ? link_pool_get(link->set.pool) : NULL;
@@ -257,7 +257,7 @@ static void arrive_cross(emulated_link *link, uint64_t t) {
     join_queue(link, packet, t);
 }
 
-/* A second copy, or NULL: none is wanted, or there is no memory for it. */
+/* Returns a second copy; NULL: none is wanted, or there is no memory. */
 static link_packet *duplicate(emulated_link *link, const link_packet *packet, bool wanted) {
     link_packet *copy = wanted ? link_pool_get(link->set.pool) : NULL;
     if (copy) {
@@ -272,15 +272,15 @@ static link_packet *duplicate(emulated_link *link, const link_packet *packet, bo
     return copy;
 }
 
-/* Whether a packet that comes to the queue at t is lost in the burst after a boundary. */
+/* Whether a packet that reaches the queue at t is lost in the burst after a boundary (leo.h). */
 static bool is_lost_at_boundary(emulated_link *link, uint64_t t) {
     double loss =
         link->set.leo.burst_us > 0 ? link_leo_loss(&link->set.leo, t + link->set.start_offset_ms * 1000) : 0.0;
     return loss > 0.0 && link_rng_uniform(&link->leo_rng) < loss;
 }
 
-/* The next packet comes out of the delay: random loss, on/off, duplication, then the queue. Each effect draws for every
- * packet, so that the others' outcomes do not move its own. */
+/* The next packet leaves the delay: random loss, on/off, duplication, then the queue. Each effect draws for every
+ * packet, so that the outcome of one does not change the draws of another. */
 static void end_delay(emulated_link *link) {
     link_packet *packet = link_fifo_pop(next_delayed(link));
     uint64_t t = packet->due_us;
@@ -339,7 +339,7 @@ static void join_air(emulated_link *link) {
     link_air_join(link->set.air, link->set.is_downlink, &user);
 }
 
-/* When a packet next comes to the queue of the link, at the latest at `now`; LINK_NEVER: none does. */
+/* Returns when the next packet reaches the queue, up to `now`; LINK_NEVER: none does. */
 static uint64_t next_to_queue(emulated_link *link, uint64_t now, bool *is_cross) {
     uint64_t arrival = next_arrival(link), horizon = arrival < now ? arrival : now;
     uint64_t cross = link->has_cross ? link_cross_next(&link->cross, horizon) : LINK_NEVER;
@@ -347,8 +347,8 @@ static uint64_t next_to_queue(emulated_link *link, uint64_t now, bool *is_cross)
     return *is_cross ? cross : arrival <= now ? arrival : LINK_NEVER;
 }
 
-/* Both directions, event by event. At the same time transmissions come before arrivals, and the uplink's before the
- * downlink's. */
+/* Advances both directions, event by event. At the same time, transmissions come before arrivals, and the uplink's
+ * arrivals before the downlink's. */
 static void advance_with_air(emulated_link *link, uint64_t now) {
     link_air *air = link->set.air;
     emulated_link *other = link_air_other(air, link->set.is_downlink), *up = link->set.is_downlink ? other : link;
@@ -374,8 +374,8 @@ static void advance_with_air(emulated_link *link, uint64_t now) {
     }
 }
 
-/* Events in the order of their time; at the same time opportunities come before arrivals, so that a packet never uses
- * an opportunity of the millisecond in which it arrives. */
+/* Handles events in the order of their time. At the same time, opportunities come before arrivals, so that a packet
+ * never uses an opportunity of the millisecond in which it arrives. */
 void link_advance(emulated_link *link, uint64_t now) {
     if (link->set.air) {
         advance_with_air(link, now);
@@ -404,7 +404,7 @@ void link_advance(emulated_link *link, uint64_t now) {
     }
 }
 
-/* The delay of the packet, which comes now. */
+/* Draws the delay of a packet that enters now. */
 static uint64_t draw_delay(emulated_link *link, link_packet *packet, uint64_t now) {
     uint64_t delay = next_delay(link, &link->burst, now, link_packet_bytes(packet), &packet->direct);
     delay += wait_for_radio(link, &link->wake, link->set.rrc, &link->grants, now, link_packet_bytes(packet));
@@ -415,7 +415,7 @@ static uint64_t draw_delay(emulated_link *link, link_packet *packet, uint64_t no
     return delay;
 }
 
-/* Something happens up to `now` beside opportunities that pass unused, which can pass later. */
+/* Whether anything happens up to `now` except opportunities that pass unused, which can be counted later. */
 static bool is_behind(const emulated_link *link, uint64_t now) {
     return link->set.air || link->has_cross || next_arrival(link) <= now ||
            (!is_unserved(link) && opportunity_us(link, link->next_opportunity) <= now);
@@ -434,7 +434,7 @@ bool link_enqueue(emulated_link *link, link_packet *packet, uint64_t now) {
         link_pool_put(link->set.pool, packet);
         return false;
     }
-    /* First what is older, so that the queue's limit holds while nobody asks for deliveries (a long outage). */
+    /* Older events first, so that the queue's limit holds even if the driver asks for no deliveries (a long outage). */
     bool moves = is_behind(link, now);
     if (moves)
         link_advance(link, now);
@@ -456,12 +456,12 @@ void link_refuse(emulated_link *link, uint32_t length) {
     link->stats.memory_drops++;
 }
 
-/* A packet that is to be delivered is in the queue, or served in part. */
+/* Whether a packet that is not others' traffic is in the queue, or served in part. */
 static bool someone_waits(const emulated_link *link) {
     return (link->in_transit && !link->in_transit->is_cross) || link->queue->packets > link->queue->cross_packets;
 }
 
-/* Not before then: the next event of the medium, or of the delay. */
+/* Lower bound of the next delivery: the next event of the medium or of the delay. */
 static uint64_t next_with_air(const emulated_link *link) {
     uint64_t arrival = link->down ? LINK_NEVER : next_arrival(link);
     uint64_t event =
@@ -540,7 +540,7 @@ bool link_is_up(const emulated_link *link) {
     return !link->down;
 }
 
-/* What was due by the old trace has happened: the old one may be the very same memory, with another rate in it. */
+/* The link must have advanced to `now`: `trace` may be the memory of the old trace, with another rate in it. */
 static void change_trace(emulated_link *link, const link_trace *trace, uint64_t begun_us, uint64_t now) {
     link->passed_before += link->next_opportunity - link->first_opportunity;
     take_trace(link, trace, (int64_t)(now - begun_us), now);

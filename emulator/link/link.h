@@ -3,20 +3,19 @@
  *     enqueue -> delay -> random loss, on/off -> duplication -> queue -> delivery opportunities of the trace -> pull
  *
  * An opportunity delivers 1504 bytes, or opportunity_bytes. Bytes that a packet leaves unused serve the next queued
- * packets, and are lost if the queue is empty. A packet that is served in part continues at the next opportunity.
+ * packets; they are lost if the queue is empty. A packet that is served in part continues at the next opportunity.
  * Opportunities pass with time, used or not. A packet that reaches the queue in millisecond t uses only opportunities
- * after t. With a constant rate, whose opportunities are not at whole milliseconds, it uses opportunities after its
- * arrival.
+ * after t. The opportunities of a constant rate are not at whole milliseconds: a packet uses those after its arrival.
  *
- * Packets stay in order, also if the delay falls or jitters: no packet leaves the delay before an earlier one. Only
- * packets that `reorder` selects leave this order.
+ * Packets stay in order even if the delay falls or jitters: no packet leaves the delay before an earlier one, except
+ * packets that `reorder` selects.
  *
  * Others' traffic joins the queue from within the link, and is served and dropped there (cross.h).
  *
- * With a light trace the delay is that of light.h, and packets of a short burst pass by the queue while it is empty.
+ * With a light trace the delay follows light.h, and packets of a short burst bypass the queue while it is empty.
  *
- * With an air (air.h), which both directions of a path share, the queue is served by that instead of opportunities.
- * Then every call for one direction advances both, and a deadline may be earlier than the next delivery.
+ * With an air (air.h), which both directions of a path share, transmissions serve the queue instead of opportunities.
+ * Then every call for one direction advances both.
  *
  * Sans-IO: no clock, no file, no randomness of its own. All times are us since t0, the common start of all links of
  * an emulation, and must not decrease from call to call. The driver's loop is:
@@ -25,8 +24,8 @@
  *     next_deadline is reached:  link_advance(link, now);
  *                                while ((p = link_pull(link))) { send p; link_departed(link, p, now); }
  *
- * The work per call is bounded by the packets moved, not by the time or the opportunities that passed (unless a log
- * is attached: it has a line for every opportunity), nor by the length of the queue. */
+ * The work per call grows with the packets moved, not with the time or opportunities that passed (except with a log,
+ * which has a line for every opportunity) or with the length of the queue. */
 #ifndef RAILYARD_LINK_LINK_H
 #define RAILYARD_LINK_LINK_H
 
@@ -69,25 +68,25 @@ typedef struct {
     uint64_t jitter_us;            /* the delay is uniform in delay_us ± jitter_us, at least 0 */
     double reorder;                /* probability that a packet is delayed by reorder_us more */
     uint64_t reorder_us;
-    link_leo leo;       /* pauses, steps of the delay, and losses at boundaries of time */
+    link_leo leo;       /* pauses, delay steps and losses at satellite changes */
     link_radio radio;   /* added to the delay of the first packet after a pause */
-    link_rrc *rrc;      /* borrowed: of the path; replaces promotion and tail of the radio; NULL = none */
-    link_grants grants; /* what a packet then waits for */
+    link_rrc *rrc;      /* borrowed, the path's; replaces promotion and tail of the radio; NULL = none */
+    link_grants grants; /* added after the radio's wait */
     link_loss loss;
     link_onoff onoff;
     double duplicate; /* probability that a packet arrives at the queue twice */
     link_cross cross; /* others' traffic; needs a queue with a limit */
-    link_nat *nat;    /* borrowed: of the path; NULL = none */
-    link_air *air;    /* borrowed: of the path; replaces the trace; NULL = none */
-    bool is_downlink; /* for the NAT, from which packets come then, and the air */
+    link_nat *nat;    /* borrowed, the path's; NULL = none */
+    link_air *air;    /* borrowed, the path's; replaces the trace; NULL = none */
+    bool is_downlink; /* packets come from the NAT; also for the air */
     uint64_t seed;    /* of all random choices: link_seed() gives one for each direction of each path. Each effect
                            * has its own random stream: enabling one does not change the draws of the others. */
 } link_config;
 
 typedef struct {
-    uint64_t opportunities;      /* passed since t0; with an air, transmissions */
+    uint64_t opportunities;      /* passed since t0; with an air: transmissions */
     uint64_t opportunities_used; /* delivered at least one byte */
-    uint64_t missed;             /* passed unused while packets may have waited for a late driver: link_count_missed */
+    uint64_t missed;             /* passed unused while packets may have waited for a late driver */
     /* arrived + duplicates =
      *     departed + queue_drops + random_losses + off_losses + oversize_drops + memory_drops + nat_drops +
      *     retry_drops + inside.
@@ -99,20 +98,20 @@ typedef struct {
     uint64_t off_losses;     /* arrived while the link was off or down */
     uint64_t oversize_drops; /* longer than the MTU */
     uint64_t memory_drops;   /* counted by link_refuse */
-    uint64_t nat_drops;      /* not let in by the NAT */
-    uint64_t nat_mappings;   /* ports that the NAT gave out; of an uplink */
+    uint64_t nat_drops;      /* rejected by the NAT */
+    uint64_t nat_mappings;   /* ports that the NAT assigned; 0 for a downlink */
     uint64_t retry_drops;    /* given up by Wi-Fi */
     uint64_t inside_packets; /* in the delay, in the queue, in the air, or ready to be pulled */
     uint64_t duplicates;     /* second copies made */
-    /* Others' traffic, which no figure above but the opportunities counts:
+    /* Others' traffic, which the figures above except opportunities_used leave out:
      * cross_packets = cross_departed + cross_drops + cross_inside. */
     uint64_t cross_packets, cross_departed, cross_departed_bytes;
-    uint64_t cross_drops; /* by the queue, or as the link was off or down */
+    uint64_t cross_drops; /* by queue or Wi-Fi, while the link was off or down, or without memory */
     uint64_t cross_inside;
     uint64_t reordered;      /* packets selected for the longer delay */
     uint64_t queued_packets; /* at present, others' traffic included, without one that is served in part */
     uint64_t queued_bytes;
-    uint64_t queueing_us; /* time in the queue of the last departed packet */
+    uint64_t queueing_us; /* of the last departed packet, from arrival at the queue to departure */
     link_air_stats air;
 } link_stats;
 
@@ -123,22 +122,22 @@ emulated_link *link_new(const link_config *config, char *error, size_t error_siz
 /* Returns all packets inside to the pool. NULL is allowed. */
 void link_free(emulated_link *link);
 
-/* A packet enters the link, which owns it from now on. False: the next deadline is what it was. */
+/* Puts a packet into the link, which owns it from now on. False: the next deadline has not changed. */
 bool link_enqueue(emulated_link *link, link_packet *packet, uint64_t now);
 /* Counts a packet of `length` IP bytes that the driver dropped because it had no memory. */
 void link_refuse(emulated_link *link, uint32_t length);
-/* When the link next delivers a packet; LINK_NEVER if it is empty. */
+/* Lower bound of the next delivery; LINK_NEVER if the link is empty or down, or has no more opportunities. */
 uint64_t link_next_deadline(const emulated_link *link);
 /* Advances the link to `now`. */
 void link_advance(emulated_link *link, uint64_t now);
-/* The next packet that is due (packet->due_us), or NULL. The caller owns it, sends it and calls link_departed. */
+/* Returns the next due packet (packet->due_us), or NULL. The caller owns it, sends it and calls link_departed. */
 link_packet *link_pull(emulated_link *link);
-/* A pulled packet was sent at `now`: logs the departure, counts it and its lateness, frees it. */
+/* Logs and counts the departure of a pulled packet at `now` and its lateness. Frees the packet. */
 void link_departed(emulated_link *link, link_packet *packet, uint64_t now);
-/* The same for a packet that goes on to another link: the caller keeps it. */
+/* The same for a packet that enters another link: the caller keeps it. */
 void link_passed(emulated_link *link, link_packet *packet, uint64_t now);
-/* The driver did not read its input from `since` to `now`, and then found a packet: if the link is empty, the
- * opportunities of that interval are counted as missed. Call it before the packet is enqueued. */
+/* For a driver that did not read its input from `since` to `now` and then found a packet: counts the opportunities of
+ * that interval as missed if the link is empty. Call it before the packet is enqueued. */
 void link_count_missed(emulated_link *link, uint64_t since, uint64_t now);
 
 /* Changes at run time, from `now` on. Ask for the deadline again afterwards. Packets inside keep their delay.
@@ -147,11 +146,11 @@ void link_count_missed(emulated_link *link, uint64_t since, uint64_t now);
  * link_set_loss: returns false and changes nothing if the model is invalid.
  * link_set_up(false): packets that reach the end of the delay are lost, opportunities pass unused, the queue waits.
  * link_set_trace: trace time 0 is `now`. With an air only a constant rate has an effect.
- * link_set_rate: evenly spaced opportunities replace the trace. After another rate, of the next opportunity there is
- *     left what was left of it. False for 0 or more than LINK_TRACE_MAX_RATE_BPS. With an air it is the rate of the
- *     transmissions that begin from now on.
+ * link_set_rate: evenly spaced opportunities replace the trace. If it replaces another rate, the passed part
+ *     of the next opportunity counts. False for 0 or more than LINK_TRACE_MAX_RATE_BPS. With an air it is the rate of
+ *     the transmissions that begin from now on.
  * link_set_mtu: LINK_MTU_LEAST to LINK_MTU_MOST.
- * link_set_cross: others' traffic at this rate, 0: none; false without a limit of the queue.
+ * link_set_cross: replaces rate and profile of others' traffic; 0: none. False if the queue has no limit.
  * link_rebind: the path's NAT, if it has one, forgets its mappings. */
 void link_set_delay(emulated_link *link, uint64_t delay_us, uint64_t now);
 bool link_set_loss(emulated_link *link, const link_loss *loss, uint64_t now);
@@ -165,7 +164,7 @@ void link_set_duplicate(emulated_link *link, double probability, uint64_t now);
 bool link_set_cross(emulated_link *link, uint64_t rate_bps, uint64_t now);
 void link_rebind(emulated_link *link, uint64_t now);
 
-/* Statistics as of the last call that had a time; opportunities as of the last link_advance. */
+/* Returns statistics as of the last call with a time; opportunities as of the last link_advance. */
 link_stats link_get_stats(const emulated_link *link);
 const link_lateness *link_get_lateness(const emulated_link *link);
 /* The queue as mm-link's log describes it. */

@@ -6,7 +6,7 @@
 #include "emulator/link/queue.h"
 #include "emulator/link/rng.h"
 
-/* A direction's radio: when the last packet came (LINK_NEVER: none has), and since when it is awake, or will be. */
+/* A direction's radio: when the last packet came (LINK_NEVER: none has), and when it became or becomes awake. */
 typedef struct {
     uint64_t last_us, awake_us;
 } link_wake;
@@ -27,19 +27,19 @@ struct emulated_link {
     link_onoff_state onoff;
     link_burst burst; /* with a light trace */
     link_cross_state cross;
-    bool has_cross, is_infinite; /* others' traffic; the queue */
+    bool has_cross, is_infinite; /* has_cross: others' traffic; is_infinite: the queue */
 
     link_fifo delayed; /* due_us = when the delay ends */
     link_fifo held;    /* the same for reordered packets */
     link_queue *queue;
     link_packet *in_transit;  /* dequeued and served in part */
-    uint32_t in_transit_left; /* its bytes that are not yet served */
+    uint32_t in_transit_left; /* bytes of it that are not served yet */
     link_fifo delivered;      /* due_us = the opportunity that completed it */
     uint64_t served_us;       /* when the queue's last packet left; LINK_NEVER: none has */
 
     uint64_t first_opportunity; /* number of the first opportunity of this trace on this link */
     uint64_t next_opportunity;  /* number of the first opportunity that has not passed */
-    uint64_t passed_before;     /* opportunities of earlier traces: link_set_trace */
+    uint64_t passed_before;     /* opportunities of earlier traces (link_set_trace) */
     link_stats stats;
     link_lateness lateness;
 };
@@ -50,7 +50,7 @@ static inline uint64_t opportunity_us(const emulated_link *link, uint64_t k) {
                                 : link_trace_opportunity_us(link->trace, k) + (uint64_t)link->trace_start_us;
 }
 
-/* The number of the first opportunity after time t (us since t0). */
+/* Number of the first opportunity after time t (us since t0). */
 static inline uint64_t opportunity_after(const emulated_link *link, uint64_t t) {
     uint64_t k = link_trace_count_near(link->trace, link->next_opportunity, t - (uint64_t)link->trace_start_us);
     return k < link->trace_end ? k : link->trace_end;
@@ -86,7 +86,7 @@ static inline bool held_goes_first(const link_packet *held, const link_packet *i
     return held && (!in_order || held->due_us < in_order->due_us);
 }
 
-/* How long a packet of this size that arrives now waits until the radio is awake and may send it. */
+/* Returns how long a packet of this size that arrives now waits until the radio is awake and may send it. */
 static inline uint64_t wait_for_radio(const emulated_link *link, link_wake *wake, link_rrc *rrc,
                                       link_grants_state *grants, uint64_t now, uint32_t bytes) {
     uint64_t pause = wake->last_us == LINK_NEVER ? LINK_RADIO_NO_PACKET : now - wake->last_us;

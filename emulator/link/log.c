@@ -19,7 +19,7 @@ void link_log_flush(link_log *log) {
     }
 }
 
-/* "T k a" or "T k a b": lines are the hot path of a busy link, so they are put together by hand. */
+/* Writes "T k a" or "T k a b". By hand, because lines are the hot path of a busy link. */
 static void put_line(link_log *log, uint64_t t_ms, char kind, uint64_t a, const uint64_t *b) {
     if (log->used + LONGEST_LINE > sizeof log->buffer)
         link_log_flush(log);

@@ -1,4 +1,4 @@
-/* The link's log, in mm-link's text format, batched. Times are ms since the start of the links.
+/* The link's log in mm-link's text format, batched. Times (T) are ms since the start of the links.
  *
  *   # mahimahi mm-link (Uplink) [trace] > log        T # bytes         an opportunity
  *   # command line: ...                              T + bytes         a packet arrives at the queue
@@ -6,14 +6,14 @@
  *   # init timestamp: <ms since 1970>                T d packets bytes packets dropped by the queue
  *   # base timestamp: 0
  *
- * With Wi-Fi a line # is the end of a transmission, with the bytes that arrived; d is also a packet that was given up.
+ * With Wi-Fi, # is the end of a transmission, with the bytes that arrived, and d also a packet that was given up.
  *
  * Others' traffic (cross.h) has lines of its own, so that no sum over the lines above counts it:
  *
  *   T c bytes          a packet arrives at the queue       T s bytes          a packet was served
  *   T x packets bytes  packets dropped by the queue
  *
- * Departures carry the time of the actual departure, not the scheduled one. */
+ * Departures have the actual time, not the scheduled one. */
 #ifndef RAILYARD_LINK_LOG_H
 #define RAILYARD_LINK_LOG_H
 
@@ -31,10 +31,10 @@ typedef struct {
 } link_log;
 
 void link_log_init(link_log *log, link_log_sink *sink, void *context);
-/* The opening comment lines. direction is "Uplink" or "Downlink"; newlines in the texts become spaces. */
+/* Writes the opening comment lines. direction is "Uplink" or "Downlink"; newlines in the texts become spaces. */
 void link_log_header(link_log *log, const char *direction, const char *trace, const char *log_name,
                      const char *command_line, const char *queue, uint64_t init_epoch_ms);
-/* With the bytes that it can deliver; Wi-Fi logs a transmission here, with the bytes that arrived. */
+/* bytes: what the opportunity can deliver; for Wi-Fi, what arrived of a transmission. */
 void link_log_opportunity(link_log *log, uint64_t t_ms, uint64_t bytes);
 void link_log_arrival(link_log *log, uint64_t t_ms, uint32_t bytes);
 void link_log_departure(link_log *log, uint64_t t_ms, uint32_t bytes, uint64_t delay_ms);

@@ -20,14 +20,14 @@ typedef struct {
 typedef struct {
     link_loss model;
     bool is_bad;
-    link_rng losses; /* separate streams: another p does not change the draws of the losses */
+    link_rng losses; /* separate streams, so that another p does not change the draws of losses */
     link_rng moves;
 } link_loss_state;
 
-/* "0.01", or "ge:p=0.01:r=0.3" with optional ":good=" (0) and ":bad=" (1). A parser of settings, into a link_loss. */
+/* Parses "0.01", or "ge:p=0.01:r=0.3" with optional ":good=" (0) and ":bad=" (1), into a link_loss. */
 bool link_loss_parse(void *loss, const char *text, char *wanted, size_t cap);
 bool link_loss_is_valid(const link_loss *loss);
-/* Whether the next packet is lost. Draws no random number if the result is certain. */
+/* Whether the next packet is lost. An all-zero model draws no random numbers. */
 bool link_loss_next(link_loss_state *state);
 
 #endif

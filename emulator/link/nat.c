@@ -8,10 +8,10 @@
 #include "emulator/link/text.h"
 
 #define DEFAULT_TIMEOUT_US UINT64_C(300000000) /* RFC 4787 section 4.3: 5 minutes or more */
-#define SESSIONS           4096u               /* at one time; the one that is idle the longest makes room */
+#define SESSIONS           4096u               /* at one time; a new one replaces the longest idle one */
 #define BUCKETS            4096u
 #define FIRST_PORT         1024u
-#define NONE               0u /* no session: they are numbered from 1 */
+#define NONE               0u /* no session; numbers begin at 1 */
 
 #define IP_MIN   20u
 #define ICMP_MIN 8u
@@ -33,7 +33,7 @@ static bool parse_kind(const link_text_option *o, link_nat_kind *kind) {
     return false;
 }
 
-/* One option; false for one that is unknown, given twice, or has a wrong value. */
+/* Reads one option. False if it is unknown or given twice, or its value is invalid. */
 static bool take(link_nat_rules *rules, const link_text_option *o, bool has[3]) {
     static const char *const names[] = {"mapping", "filtering", "timeout"};
     for (size_t i = 0; i < 3; i++) {
@@ -70,12 +70,12 @@ typedef struct {
     uint16_t port;
 } nat_host;
 
-/* Packets between an inner and a remote host. Sessions of one mapping have the same outer port. */
+/* Traffic between an inner and a remote host. Sessions of one mapping have the same outer port. */
 typedef struct {
     nat_host inner, remote;
     uint16_t outer_port;
     uint8_t protocol;
-    uint64_t used_us;                /* the last packet from inside */
+    uint64_t used_us;                /* time of the last packet from inside */
     uint32_t next_inner, next_outer; /* in the chain of a bucket */
     uint32_t older, newer;           /* by used_us */
 } nat_session;
@@ -93,7 +93,7 @@ static bool is_same_host(const nat_host *a, const nat_host *b) {
     return memcmp(a->ip, b->ip, 4) == 0 && a->port == b->port;
 }
 
-/* Whether b stands for a, as seen by a mapping or a filter of this kind. */
+/* Whether a mapping or filter of this kind treats a and b alike. */
 static bool is_alike(link_nat_kind kind, const nat_host *a, const nat_host *b) {
     return kind == LINK_NAT_INDEPENDENT ||
            (memcmp(a->ip, b->ip, 4) == 0 && (kind == LINK_NAT_ADDRESS || a->port == b->port));
@@ -109,7 +109,7 @@ static uint32_t *chain_of_outer(link_nat *nat, uint16_t port) {
     return &nat->by_outer[port % BUCKETS];
 }
 
-/* The place in a chain that has the number of session n. */
+/* Returns the link of the chain that holds session n. */
 static uint32_t *place_in_inner(link_nat *nat, uint32_t n) {
     uint32_t *at = chain_of_inner(nat, nat->session[n].protocol, &nat->session[n].inner);
     while (*at != n)
@@ -147,7 +147,7 @@ static void forget(link_nat *nat, uint32_t n) {
     nat->unused = n;
 }
 
-/* Time passes: sessions that were idle for too long end. */
+/* Advances to `now` and ends sessions that were idle for the timeout. */
 static void pass(link_nat *nat, uint64_t now) {
     nat->now = now > nat->now ? now : nat->now;
     while (nat->oldest != NONE && nat->now - nat->session[nat->oldest].used_us >= nat->rules.timeout_us)
@@ -163,7 +163,7 @@ static bool is_taken(link_nat *nat, uint8_t protocol, const nat_host *inner, uin
     return false;
 }
 
-/* A random port (RFC 6056) that nobody has. There are far more ports than sessions. */
+/* Draws a random port (RFC 6056) that is free. There are far more ports than sessions. */
 static uint16_t draw_port(link_nat *nat, uint8_t protocol, const nat_host *inner) {
     uint16_t port;
     do {
@@ -190,7 +190,7 @@ static uint32_t open_session(link_nat *nat, uint8_t protocol, const nat_host *in
     return n;
 }
 
-/* The session of a packet from inside, which is used now. */
+/* Returns the session of a packet from inside, new if there is none, and marks it as used now. */
 static uint32_t use_session(link_nat *nat, uint8_t protocol, const nat_host *inner, const nat_host *remote) {
     uint32_t of_mapping = NONE;
     for (uint32_t n = *chain_of_inner(nat, protocol, inner); n != NONE; n = nat->session[n].next_inner) {
@@ -208,7 +208,7 @@ static uint32_t use_session(link_nat *nat, uint8_t protocol, const nat_host *inn
     return open_session(nat, protocol, inner, remote, of_mapping);
 }
 
-/* The session that lets a packet from outside in, by a filter of this kind; NONE: there is none. */
+/* Returns the session that lets in a packet from outside, by a filter of this kind, or NONE. */
 static uint32_t find_session(link_nat *nat, link_nat_kind filtering, uint8_t protocol, const nat_host *outer,
                              const nat_host *remote) {
     for (uint32_t n = *chain_of_outer(nat, outer->port); n != NONE; n = nat->session[n].next_outer) {
@@ -238,8 +238,8 @@ static void update_checksum(uint8_t *at, uint16_t before, uint16_t after) {
     put_u16(at, (uint16_t) ~((sum & 0xffff) + (sum >> 16)));
 }
 
-/* Where the ports of an IPv4 packet are that has them, with room for the transport's first `more` bytes; 0: it is no
- * such packet. */
+/* Returns the offset of the ports of a UDP or TCP packet over IPv4 that has the first `more` bytes of the transport
+ * header; 0 for other packets. */
 static size_t ports_of(const uint8_t *ip, size_t length, size_t more) {
     if (length < IP_MIN || ip[0] >> 4 != 4 || (ip[9] != UDP && ip[9] != TCP))
         return 0;
@@ -248,7 +248,7 @@ static size_t ports_of(const uint8_t *ip, size_t length, size_t more) {
     return is_later_fragment || header < IP_MIN || length < header + more ? 0 : header;
 }
 
-/* Ports and the whole transport header, whose checksum is to be changed. */
+/* The same for a packet with the whole transport header, whose checksum can be changed. */
 static size_t ports_to_change(const link_packet *packet) {
     size_t at = ports_of(packet->data, packet->length, 8);
     return at != 0 && packet->data[9] == TCP && packet->length < at + 20 ? 0 : at;
@@ -260,7 +260,7 @@ static nat_host host_at(const uint8_t *ip, const uint8_t *port) {
     return h;
 }
 
-/* A checksum that is still to be written covers the ports when it is; UDP's may be left out. */
+/* Changes the checksum too, unless it is still to be written (it will cover the new port) or 0 in UDP (unused). */
 static void change_port(link_packet *packet, size_t transport, size_t at, uint16_t port) {
     uint8_t *data = packet->data, *checksum = data + transport + (data[9] == TCP ? 16 : 6);
     uint16_t before = get_u16(data + at);
@@ -283,7 +283,7 @@ void link_nat_out(link_nat *nat, link_packet *packet, uint64_t now) {
     change_port(packet, at, at, nat->session[n].outer_port);
 }
 
-/* An ICMP error is for who sent the packet that it quotes (RFC 5508 section 4). */
+/* Translates an ICMP error, which goes to the sender of the packet that it quotes (RFC 5508 section 4). */
 static bool let_error_in(link_nat *nat, link_packet *packet, size_t icmp) {
     uint8_t *data = packet->data, *quoted = data + icmp + ICMP_MIN;
     size_t at = ports_of(quoted, packet->length - icmp - ICMP_MIN, 4);

@@ -1,4 +1,4 @@
-/* For tests of links: packets that have a number, and a flow by their port. */
+/* For tests of links: packets with a number and a flow (IPv4: by source port, IPv6: by source address). */
 #ifndef RAILYARD_LINK_NUMBERED_H
 #define RAILYARD_LINK_NUMBERED_H
 
@@ -8,12 +8,12 @@
 
 #include "emulator/link/packet.h"
 
-/* Where the number is: behind the headers of IPv4, in the flow label and length of IPv6. Neither identifies a flow. */
+/* Offset of the number: after the headers of IPv4, in flow label and length of IPv6. Neither identifies a flow. */
 static inline size_t numbered_at(const link_packet *packet) {
     return packet->data[0] >> 4 == 6 ? 2 : 28;
 }
 
-/* UDP over this version of IP, of `length` bytes. NULL: out of memory. */
+/* Returns a packet of this version of IP (UDP for IPv4) of `length` bytes, or NULL without memory. */
 static inline link_packet *numbered_packet(link_pool *pool, uint8_t version, uint8_t flow, uint32_t number,
                                            uint32_t length) {
     link_packet *packet = link_pool_get(pool);

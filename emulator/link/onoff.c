@@ -6,7 +6,7 @@
 
 #include "emulator/link/text.h"
 
-#define LEAST_US 1000u /* bounds the switches that an idle time can have */
+#define LEAST_US 1000u /* limits the switches in an idle time */
 
 static bool parse_means(link_onoff *onoff, const char *list) {
     link_text_option o;
@@ -48,7 +48,7 @@ bool link_onoff_parse(void *onoff, const char *text, char *wanted, size_t cap) {
     return true;
 }
 
-/* The length of the present time; drawn where it is random, and not less than a us. */
+/* Returns the duration of the present phase. A random one is at least 1 us. */
 static uint64_t duration(link_onoff_state *state) {
     uint64_t us = state->model.us[state->phase];
     if (!state->model.is_random)

@@ -1,4 +1,4 @@
-/* A link that is on and off alternately. While it is off, packets that reach it are lost, as with mm-onoff, and queued
+/* A link that is alternately on and off. While it is off, packets that reach it are lost, as with mm-onoff, and queued
  * packets are still served. The times do not depend on the packets. */
 #ifndef RAILYARD_LINK_ONOFF_H
 #define RAILYARD_LINK_ONOFF_H
@@ -11,7 +11,7 @@
 
 #define LINK_ONOFF_MAX_TIMES 32u
 
-/* The first time is on. */
+/* The first duration is on. */
 typedef struct {
     bool is_random; /* times are exponentially distributed with the means us[0] (on) and us[1] (off) */
     uint32_t count; /* number of times; 0: always on */
@@ -25,11 +25,11 @@ typedef struct {
     link_rng rng;
 } link_onoff_state;
 
-/* "exp:on=MS:off=MS" (means), or durations in ms "ON/OFF/ON/OFF...". A parser of settings, into a link_onoff. */
+/* Parses "exp:on=MS:off=MS" (means) or durations in ms "ON/OFF/ON/OFF..." into a link_onoff. */
 bool link_onoff_parse(void *onoff, const char *text, char *wanted, size_t cap);
 void link_onoff_init(link_onoff_state *state, const link_onoff *model, uint64_t seed);
 void link_onoff_switch(link_onoff_state *state, uint64_t now); /* for link_onoff_advance() */
-/* Advances to time now, which must not decrease. True: the link is on. */
+/* Advances to `now`, which must not decrease. Returns whether the link is on. */
 static inline bool link_onoff_advance(link_onoff_state *state, uint64_t now) {
     if (now >= state->switch_us)
         link_onoff_switch(state, now);

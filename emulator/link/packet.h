@@ -21,11 +21,11 @@ typedef struct link_packet {
     struct link_packet *next; /* in the list that owns the packet */
     uint64_t arrival_us;      /* when it arrived at the queue: entry into the link plus delay; set by the link */
     uint64_t due_us; /* when the link delivers it: time of the opportunity that completes it; set by the link */
-    bool direct;     /* bypasses the queue if that is empty: light.h; set by the link */
-    bool is_cross;   /* others' traffic, which nobody receives: cross.h; set by the link */
+    bool direct;     /* bypasses the queue if it is empty (light.h); set by the link */
+    bool is_cross;   /* others' traffic, which nobody receives (cross.h); set by the link */
     uint32_t length; /* bytes of the IP packet in data, without the 4 bytes that links add */
-    /* For the driver; the link hands it on to copies. The number of the packet's way through several links, and of the
-     * link on it that has the packet: route.h. */
+    /* For the driver; the link copies it to duplicates. Number of the packet's route through several links, and of the
+     * present link on it (route.h). */
     uint16_t route;
     uint8_t hop;
     /* For the driver; the link does not read it. The checksum over the bytes from checksum_start on is still to be
@@ -49,16 +49,16 @@ typedef struct {
 } link_fifo;
 
 void link_fifo_push(link_fifo *fifo, link_packet *packet);
-/* The oldest packet, or NULL. */
+/* Removes and returns the oldest packet, or returns NULL. */
 link_packet *link_fifo_pop(link_fifo *fifo);
 
 typedef struct link_pool link_pool;
 
-/* limit_packets: most packets outside the pool at one time; 0: no limit. NULL: no memory. */
+/* limit_packets: maximum of packets outside the pool at one time; 0: no limit. Returns NULL without memory. */
 link_pool *link_pool_new(size_t limit_packets);
 /* Frees the pool and all its packets, also those that are in use. */
 void link_pool_free(link_pool *pool);
-/* A packet with undefined contents. NULL: the limit is reached, or there is no memory. */
+/* Returns a packet with undefined data; NULL: the limit is reached, or there is no memory. */
 link_packet *link_pool_get(link_pool *pool);
 /* Returns the packet to the pool. NULL is allowed. */
 void link_pool_put(link_pool *pool, link_packet *packet);

@@ -27,7 +27,7 @@ static void unknown_discipline(const char *name, size_t length, char *error, siz
     snprintf(error, error_size, "unknown queue discipline \"%.*s\"; known are %s", (int)length, name, known);
 }
 
-/* What the discipline takes: "packets=N, target=MS". */
+/* Lists the options of the discipline: "packets=N, target=MS". */
 static void list_options(const link_queue_discipline *d, char *text, size_t size) {
     size_t used = 0;
     snprintf(text, size, "none");
@@ -51,7 +51,7 @@ static bool read_value(const link_queue_option *o, const link_text_option *given
     return good && *value >= o->least && *value <= o->most;
 }
 
-/* One "key=number" of a specification. */
+/* Applies one "key=number" of a specification. */
 static bool apply_option(link_queue *queue, const link_text_option *given) {
     const link_queue_option *o = option_of(queue->discipline, given);
     uint64_t value;

@@ -42,7 +42,7 @@ typedef struct {
     void (*enqueue)(link_queue *queue, link_packet *packet, uint64_t now);
     /* Returns the next packet, after drops if there are any, or NULL if the queue is empty. */
     link_packet *(*dequeue)(link_queue *queue, uint64_t now);
-    /* Whether a packet is kept that brings the queue to this size. NULL: not known in advance. */
+    /* Whether a packet that brings the queue to this size is kept. NULL: always, or not known in advance. */
     bool (*keeps)(const link_queue *queue, size_t packets, uint64_t bytes);
 } link_queue_discipline;
 
@@ -55,7 +55,7 @@ struct link_queue {
     link_rng rng;
     uint64_t dropped_packets;
     uint64_t dropped_bytes;
-    /* The part of these counts that is others' traffic. */
+    /* The part of these counts that others' traffic has. */
     size_t cross_packets; /* in the queue */
     uint64_t dropped_cross_packets;
     uint64_t dropped_cross_bytes;
@@ -63,8 +63,8 @@ struct link_queue {
     void *state;
 };
 
-/* Makes a queue from its specification. pool is borrowed; dropped packets return to it. seed: of the discipline's
- * random choices. Returns NULL with one sentence in error if the discipline or an option is unknown, or there is no
+/* Makes a queue from its specification. pool is borrowed; dropped packets return to it. seed: for the discipline's
+ * random choices. Returns NULL with one sentence in error if the discipline or an option is invalid, or there is no
  * memory. */
 link_queue *link_queue_new(const char *specification, link_pool *pool, uint64_t seed, char *error, size_t error_size);
 /* Frees the queue and returns its packets to the pool. */
@@ -87,10 +87,10 @@ static inline link_packet *link_queue_dequeue(link_queue *queue, uint64_t now) {
     return packet;
 }
 
-/* Whether it has no limit, so that traffic that does not slow down would fill the memory. */
+/* Whether the queue has no limit: traffic that does not slow down would fill the memory. NULL is the default queue. */
 bool link_queue_is_infinite(const char *specification);
 
-/* A dequeue that takes the oldest packet. */
+/* A `dequeue` that takes the oldest packet. */
 link_packet *link_queue_oldest(link_queue *queue, uint64_t now);
 /* Called by disciplines: counts the packet as dropped and frees it. */
 void link_queue_drop(link_queue *queue, link_packet *packet);

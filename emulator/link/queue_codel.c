@@ -1,5 +1,5 @@
-/* CoDel (RFC 8289): a packet that leaves a queue whose delay has stayed above `target` for an `interval` is dropped,
- * and more often the longer it stays there. On top of it droptail's limits, for what CoDel is too slow for. */
+/* CoDel (RFC 8289): drops a packet that leaves a queue whose delay has stayed above `target` for an `interval`, and
+ * more often the longer it stays there. Droptail's limits apply too, for bursts to which CoDel reacts too slowly. */
 #include "emulator/link/codel.h"
 #include "emulator/link/queue.h"
 

@@ -1,5 +1,5 @@
-/* Drophead: every packet is taken; while the queue is over its limit of packets or of bytes, the oldest is dropped. A
- * packet that is larger than the limit of bytes by itself empties the queue and goes too. */
+/* Drophead: takes every packet, and drops the oldest while the queue exceeds its limit of packets or bytes. A packet
+ * that alone exceeds the limit of bytes empties the queue and is dropped too. */
 #include "emulator/link/queue.h"
 
 typedef struct {

@@ -1,5 +1,5 @@
-/* Droptail: a packet that would take the queue over its limit of packets or of bytes is dropped. A packet that is
- * partly served is no longer in the queue and does not count. */
+/* Droptail: drops a packet that would take the queue over its limit of packets or bytes. A packet that is partly served
+ * is no longer in the queue and does not count. */
 #include "emulator/link/queue.h"
 
 typedef struct {

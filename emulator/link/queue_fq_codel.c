@@ -1,6 +1,6 @@
-/* FQ-CoDel (RFC 8290): packets are sorted by a hash of their 5-tuple into flows, each with a CoDel of its own; deficit
- * round robin serves them by bytes, and flows that have just begun to send (new) before those with a backlog (old).
- * Over the limit, the flow with the most bytes loses packets from its head. No ECN. */
+/* FQ-CoDel (RFC 8290): a hash of the 5-tuple assigns packets to flows, each with its own CoDel. Deficit round robin
+ * serves the flows by bytes, and flows that have just begun to send (new) before those with a backlog (old). Over the
+ * limit, the flow with the most bytes loses packets from its head. No ECN. */
 #include <stdlib.h>
 
 #include "emulator/link/codel.h"
@@ -11,7 +11,7 @@
 #define STANDARD_QUANTUM 1514
 #define STANDARD_PACKETS 10240
 #define STANDARD_BYTES   (32u << 20)
-#define DROP_BATCH       64u /* section 4.1: up to half of the fattest flow, so that the search for it pays */
+#define DROP_BATCH       64u /* section 4.1: up to half of the fattest flow is dropped per search for it */
 
 typedef struct fq_flow {
     struct fq_flow *next;
@@ -99,7 +99,7 @@ static void enqueue(link_queue *queue, link_packet *packet, uint64_t now) {
         drop_from_fattest(queue, fq);
 }
 
-/* Section 4.2. Ends: every turn moves a flow to the old ones, takes it off them, or gives it a quantum. */
+/* Section 4.2. The loop ends: each turn moves a flow to the old ones, removes it from them, or gives it a quantum. */
 static link_packet *dequeue(link_queue *queue, uint64_t now) {
     fq_codel *fq = queue->state;
     while (queue->packets > 0 || fq->new_flows.head || fq->old_flows.head) {

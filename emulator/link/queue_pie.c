@@ -1,10 +1,8 @@
-/* PIE (RFC 8033): packets that arrive are dropped with a probability that is brought up to date every 15 ms from the
- * queue's delay and its trend. The delay is measured, as the age of the oldest queued packet (section 4.2's
- * timestamps): the departure rate of a link that replays a trace says little about the next moment.
+/* PIE (RFC 8033): drops arriving packets with a probability that is updated every 15 ms from the queue's delay and its
+ * trend. The delay is the age of the oldest queued packet (section 4.2's timestamps), because the departure rate of a
+ * link that replays a trace does not predict the delay.
  *
- * With de-randomization (section 5.4) and the cap on steps (5.5). No ECN, always active. On top of it droptail's
- * limits.
- */
+ * With de-randomization (section 5.4), the cap on steps (5.5) and droptail's limits. No ECN, always active. */
 #include "emulator/link/queue.h"
 
 #define T_UPDATE_US      15000u
@@ -15,7 +13,7 @@
 #define BETA             1.25
 #define MEAN_PACKET      LINK_OPPORTUNITY_BYTES
 
-/* The names of RFC 8033, appendix A. */
+/* The names are those of RFC 8033, appendix A. */
 typedef struct {
     link_queue_limits limits;
     uint64_t qdelay_ref_us;
@@ -40,7 +38,7 @@ static bool start(link_queue *queue) {
     return true;
 }
 
-/* Section 4.2: the step is scaled to the present probability. */
+/* Section 4.2: returns the factor of the step at the present probability. */
 static double scale(double drop_prob) {
     static const struct {
         double below, factor;
@@ -77,8 +75,7 @@ static uint64_t age(const link_queue *queue, uint64_t t) {
     return oldest && t > oldest->arrival_us ? t - oldest->arrival_us : 0;
 }
 
-/* Nothing that updates from t on could change while the queue stays as it is: empty, or stuck at the end of the scale
- * with a delay that grows. */
+/* Whether updates from t on change nothing until the queue changes: it is empty, or the probability is 1. */
 static bool is_settled(const link_queue *queue, const pie_queue *pie, uint64_t t) {
     if (!queue->fifo.head)
         return pie->drop_prob == 0.0 && pie->qdelay_old_us == 0 && pie->burst_allowance_us == pie->max_burst_us;
@@ -87,7 +84,7 @@ static bool is_settled(const link_queue *queue, const pie_queue *pie, uint64_t t
            qdelay_us >= pie->qdelay_old_us;
 }
 
-/* The updates that fell due while nothing happened to the queue. */
+/* Makes the updates that were due while the queue did not change. */
 static void catch_up(link_queue *queue, pie_queue *pie, uint64_t now) {
     while (now - pie->updated_us >= T_UPDATE_US) {
         if (is_settled(queue, pie, pie->updated_us + T_UPDATE_US)) {

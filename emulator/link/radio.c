@@ -7,9 +7,9 @@
 #include "emulator/link/rng.h"
 #include "emulator/link/text.h"
 
-#define PAGING_STREAM 11u /* of random numbers; link.c has those before */
+#define PAGING_STREAM 11u /* random stream; link.c uses those below */
 
-/* One option; false for one that is unknown, given twice, or no time above 0. */
+/* Reads one option. False if it is unknown or given twice, or its time is not above 0. */
 static bool take(link_radio *radio, const link_text_option *o) {
     uint64_t *into = link_text_option_is(o, "promotion")  ? &radio->promotion_us
                      : link_text_option_is(o, "tail")     ? &radio->tail_us
@@ -87,7 +87,7 @@ uint64_t link_rrc_wait(link_rrc *rrc, bool from_network, uint64_t now) {
     if (sleeps)
         rrc->awake_us = from_network ? next_occasion(rrc, now) + rrc->promotion_us : by_itself;
     else if (!from_network && by_itself < rrc->awake_us)
-        rrc->awake_us = by_itself; /* before it is paged */
+        rrc->awake_us = by_itself; /* earlier than by paging */
     rrc->last_us = now > rrc->awake_us ? now : rrc->awake_us;
     return rrc->last_us - now;
 }

@@ -12,11 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LINK_RADIO_NO_PACKET UINT64_MAX /* a pause since ever */
+#define LINK_RADIO_NO_PACKET UINT64_MAX /* pause before the first packet */
 
-/* Presets: name, promotion and tail in ms. For the uplink of a phone that sends first, so without the wait for paging.
- * LTE of 2012: Huang et al., MobiSys 2012. The others: estimates from RRC-Probe, May 2021 (Narayanan et al., SIGCOMM
- * 2021), T-Mobile and Verizon in the United States; docs/reference/links.md has the formula and the intervals. */
+/* Presets: name, promotion and tail in ms. For the uplink of a phone that sends first, without the wait for paging. LTE
+ * of 2012: Huang et al., MobiSys 2012. The others: estimates from RRC-Probe, May 2021 (Narayanan et al., SIGCOMM 2021),
+ * T-Mobile and Verizon in the United States; docs/reference/links.md has the formula and the intervals. */
 #define LINK_RADIO_PRESETS(X)                                                                                          \
     X("lte-2012", 260, 11576)                                                                                          \
     X("lte-tmobile-2021", 215, 5000)                                                                                   \
@@ -32,25 +32,26 @@ typedef struct {
     uint64_t inactive_us, cycle_us;
 } link_radio;
 
-/* "promotion=MS:tail=MS", "inactive=MS:cycle=MS", all four, a preset's name, or "off" (always awake). A
- * parser of settings, into a link_radio. */
+/* Parses "promotion=MS:tail=MS", "inactive=MS:cycle=MS", all four, a preset, or "off" (always awake) into a
+ * link_radio. */
 bool link_radio_parse(void *radio, const char *text, char *wanted, size_t cap);
-/* How long a packet waits for the radio after a pause of this length. */
+/* Returns how long a packet waits for the radio after this pause, in us. */
 uint64_t link_radio_wait(const link_radio *radio, uint64_t pause_us);
 
 /* A radio that both directions of a path share, with paging (3GPP TS 36.304 and TS 38.304, section 7.1): the network
- * reaches a phone that sleeps at its paging occasions alone, one each paging_us, and then the phone wakes up. A phone
- * that has something to send wakes up at once. All 0: none. */
+ * reaches a sleeping phone only at paging occasions, which are paging_us apart; then the phone wakes up. A phone that
+ * sends wakes up at once. All 0: none. */
 typedef struct {
     uint64_t paging_us, promotion_us, tail_us;
-    uint64_t phase_us; /* of the occasions: the first one */
-    uint64_t last_us;  /* when the last packet of either direction came, or when the radio was awake for it */
-    uint64_t awake_us; /* since when it is awake, or will be */
+    uint64_t phase_us; /* first paging occasion */
+    uint64_t last_us;  /* when the last packet of either direction could be sent; LINK_RADIO_NO_PACKET: none */
+    uint64_t awake_us; /* when it became or becomes awake */
 } link_rrc;
 
-/* The uplink's radio, if it is one that sleeps; else none. The phase is drawn by the seed. */
+/* Returns a shared radio with the uplink's promotion and tail; none if it never sleeps or paging_us is 0. The phase is
+ * drawn from the seed. */
 link_rrc link_rrc_make(const link_radio *uplink, uint64_t paging_us, uint64_t seed);
-/* How long a packet that comes now waits: from the phone, or from the network. */
+/* Returns how long a packet from the phone or the network that comes now waits, in us. */
 uint64_t link_rrc_wait(link_rrc *rrc, bool from_network, uint64_t now);
 
 #endif

@@ -7,7 +7,6 @@ static json_t *number(uint64_t value) {
     return json_integer((json_int_t)value);
 }
 
-/* Names may hold any bytes; JSON takes UTF-8 only. */
 json_t *link_report_text(const char *value) {
     json_t *string = json_string(value);
     if (string)

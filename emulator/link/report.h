@@ -6,8 +6,8 @@
 
 #include "emulator/link/link.h"
 
-/* trace: name of the file; it may hold any bytes. Counters of effects that are rarely used (off_losses, duplicates,
- * reordered) are there when they are not 0. */
+/* trace: name of the file; may hold any bytes. Counters of rarely used effects (off_losses, duplicates, ...) appear
+ * only if they are not 0. */
 json_t *link_report(const emulated_link *link, const char *trace, const char *trace_sha256);
 /* {"p50", "p99", "max", "over_1ms", "count"}, in us. */
 json_t *link_report_lateness(const link_lateness *lateness);

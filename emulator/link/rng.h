@@ -1,5 +1,5 @@
 /* The random numbers of one link and direction: SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
- * Generators, OOPSLA 2014), a stream of its own for every (seed, path, direction). */
+ * Generators, OOPSLA 2014), a separate stream for every (seed, path, direction). */
 #ifndef RAILYARD_LINK_RNG_H
 #define RAILYARD_LINK_RNG_H
 
@@ -25,14 +25,14 @@ static inline double link_rng_uniform(link_rng *rng) {
     return (double)(link_rng_next(rng) >> 11) * 0x1.0p-53;
 }
 
-/* The seed of one direction of one path: direction 0 is the uplink, 1 the downlink. */
+/* Returns the seed of one direction of one path: direction 0 is the uplink, 1 the downlink. */
 static inline uint64_t link_seed(uint64_t seed, uint32_t path, uint32_t direction) {
     uint64_t stream = ((uint64_t)path << 1) | (direction & 1u);
     return link_mix64(link_mix64(seed + UINT64_C(0x9e3779b97f4a7c15)) ^
                       link_mix64(stream + UINT64_C(0x632be59bd9b4e019)));
 }
 
-/* The seed of one effect's own stream within a direction's seed. */
+/* Returns the seed of one effect's stream, derived from a direction's seed. */
 static inline uint64_t link_substream(uint64_t seed, uint32_t effect) {
     return link_mix64(seed ^ link_mix64((uint64_t)effect * UINT64_C(0xd1342543de82ef95)));
 }

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-/* name_count: there is no such name. */
+/* Returns name_count if there is no such name. */
 static size_t find(const char *const *names, size_t name_count, const char *name, size_t length) {
     size_t i = 0;
     while (i < name_count && (strlen(names[i]) != length || memcmp(names[i], name, length) != 0))

@@ -28,14 +28,14 @@ static bool parse_cross_rate(void *rate_bps, const char *text, char *wanted, siz
 #define LEO_OPTION    "((period|phase|step|pause|burst)=" NUMBER "|loss=" PROBABILITY ")"
 #define NAT_RULE      "((mapping|filtering)=(independent|address|address-port)|timeout=" NUMBER ")"
 
-/* In a pattern. */
+/* An alternative in a pattern. */
 #define NAME_OR(name, promotion_ms, tail_ms) name "|"
 
 static const char *const no_yes[] = {"no", "yes", NULL};
 static const char *const loop_hold[] = {"loop", "hold", NULL};
 static const char *const even_random[] = {"even", "random", NULL};
 
-/* The first is the trace, whose keys are the directions themselves: "up" and "down". */
+/* The first row is the trace, whose keys are the directions themselves: "up" and "down". */
 const setting link_setting_rows[] = {
     {"trace", SETTING_TEXT, FIELD(trace), .value = "TRACE",
      .help = "The opportunities of a direction: a trace file, or a rate such as 12mbps."},
@@ -152,7 +152,7 @@ static void list_keys(char *out, size_t cap) {
     }
 }
 
-/* The name without its direction; the directions it is for. */
+/* Returns the name without its direction; for_way[i] says whether it applies to direction i. */
 static const char *take_way(const char *name, char separator, bool for_way[2]) {
     for_way[0] = for_way[1] = true;
     for (int way = 0; way < 2; way++) {
@@ -169,12 +169,12 @@ static bool is_one_way(const bool for_way[2]) {
     return !for_way[0] || !for_way[1];
 }
 
-/* "up" and "down" are a direction's trace, "rate" and "up-rate" too; rest: the name without its direction. */
+/* Whether the key is a trace: "up", "down", "rate" or "up-rate". rest: the name without its direction. */
 static bool is_trace(const char *name, const char *rest, char separator) {
     return strcmp(rest, "rate") == 0 || (rest[0] == '\0' && rest != name && rest[-1] != separator);
 }
 
-/* The row of "up-delay"; NULL: there is none. */
+/* Returns the row of a key such as "up-delay", or NULL. */
 static const setting *find_key(const char *key, bool for_way[2]) {
     char candidate[KEY_BYTES];
     const char *rest = take_way(key, '-', for_way);
@@ -188,7 +188,7 @@ static const setting *find_key(const char *key, bool for_way[2]) {
     return NULL;
 }
 
-/* The row of "up_delay_ms"; NULL: there is none. */
+/* Returns the row of a member such as "up_delay_ms", or NULL. */
 static const setting *find_member(const char *member, bool for_way[2]) {
     const char *rest = take_way(member, '_', for_way);
     if (is_trace(member, rest, '_'))
@@ -212,7 +212,7 @@ static bool set_one(link_settings *settings, const setting *row, const char *val
     return true;
 }
 
-/* Whether what is given for both directions, now or before, would serve neither, as each has its own. */
+/* Whether a value for both directions, given now or before, has no effect because each direction has its own. */
 static bool serves_none(const link_settings settings[2], size_t i, const bool for_way[2], bool own) {
     bool is_given = !own;
     for (int way = 0; way < 2; way++) {
@@ -224,7 +224,7 @@ static bool serves_none(const link_settings settings[2], size_t i, const bool fo
     return is_given;
 }
 
-/* Puts a value that was read before into the directions that it is for. */
+/* Stores a valid value in the directions that it applies to. */
 static bool store(link_settings settings[2], const setting *row, const bool for_way[2], const char *key,
                   const char *value, char *error, size_t error_size) {
     size_t i = index_of(row);
@@ -235,7 +235,7 @@ static bool store(link_settings settings[2], const setting *row, const bool for_
     for (int way = 0; way < 2; way++) {
         bool given = settings[way].text[i] != NULL;
         if (!for_way[way] || (given && settings[way].own[i] && !own))
-            continue; /* what is said of one direction goes before what is said of both */
+            continue; /* a value for one direction overrides one for both */
         if (given && settings[way].own[i] == own)
             return error_set(error, error_size, "%s is given twice", key);
         if (!set_one(&settings[way], row, value, own))
@@ -244,7 +244,7 @@ static bool store(link_settings settings[2], const setting *row, const bool for_
     return true;
 }
 
-/* Reads the text, NULL where `given` is of no type that the setting takes, and stores it. */
+/* Reads and stores the text. NULL: `given` has a type that the setting does not take. */
 static bool take(link_settings settings[2], const setting *row, const bool for_way[2], const char *label,
                  const char *text, const json_t *given, char *error, size_t error_size) {
     link_settings scratch;
@@ -314,7 +314,7 @@ bool link_settings_override(link_settings base[2], link_settings top[2]) {
 
 /* ---- the whole ---- */
 
-/* What goes with others' traffic; NULL: all is well. */
+/* Checks the keys of others' traffic. Returns the problem, or NULL. */
 static const char *find_cross_problem(const link_settings *s) {
     const link_cross *c = &s->config.cross;
     bool has_cross = c->rate_bps > 0 || s->cross_profile;
@@ -384,7 +384,7 @@ link_config link_settings_config(const link_settings *settings, uint64_t start_o
     return config;
 }
 
-/* The settings that name a file, beside the trace: the member with the name, and what the file becomes. */
+/* The settings that name a file, except the trace: the member with the name, and the one that the file is read into. */
 static const struct {
     const char *key;
     size_t name, into; /* offsets in link_settings and in link_files */

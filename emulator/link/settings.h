@@ -17,19 +17,19 @@
 
 /* One direction of a path. All zero is a link without settings. */
 typedef struct {
-    link_config config;      /* the values; the driver sets trace, delay_trace, pool, log and seed */
+    link_config config;      /* values; the driver sets trace, pool, log and seed */
     const char *trace;       /* file, or a rate; NULL: not given */
     const char *delay_trace; /* files; NULL: not given */
     const char *light_trace, *size_latency, *cross_profile;
     const char *via;               /* names of the bottlenecks behind the link, "core:edge"; NULL: none */
-    link_nat_rules nat;            /* of the path: the same in both directions */
+    link_nat_rules nat;            /* the path's: the same in both directions */
     link_wifi wifi;                /* the same */
     uint64_t paging_us;            /* the same; 0: none */
-    char *text[LINK_SETTINGS_MAX]; /* text of each row, as given; NULL: not given. Owned. */
+    char *text[LINK_SETTINGS_MAX]; /* text of each row as given, owned; NULL: not given */
     bool own[LINK_SETTINGS_MAX];   /* given for this direction only */
 } link_settings;
 
-/* What the files of a direction's settings hold. */
+/* Contents of the files that a direction's settings name. */
 typedef struct {
     link_steps delay_trace;
     link_light_trace light_trace;
@@ -37,7 +37,8 @@ typedef struct {
     link_steps cross_profile;
 } link_files;
 
-/* What the link of a direction needs beside its configuration. Those of the uplink's effects serve both directions. */
+/* Objects that a direction's link borrows. nat, air and rrc are only in the uplink's parts, and serve both
+ * directions. */
 typedef struct {
     link_files files;
     link_nat *nat; /* NULL without one */
@@ -45,42 +46,43 @@ typedef struct {
     link_rrc rrc;  /* all 0 without one */
 } link_parts;
 
-/* The settings, by the names of their members in JSON: rows over link_settings. A setting is declared here, has
- * a member in link_config, and is used in link.c. */
+/* The settings as rows over link_settings, named as in JSON. A new one also needs a member in link_config, used by
+ * link.c. */
 extern const setting link_setting_rows[];
 
-/* Sets one key for a path: settings[0] is the uplink, settings[1] the downlink. False with one sentence in
- * error, which begins with the key, if the key is unknown, given twice, or its value is invalid. Traces and queues are
- * checked when they are loaded and made. */
+/* Sets one key for a path: settings[0] is the uplink, settings[1] the downlink. False with one sentence in error, which
+ * begins with the key, if the key is unknown or given twice, or its value is invalid. Traces and queues are checked
+ * when they are loaded and made. */
 bool link_settings_set(link_settings settings[2], const char *key, const char *value, char *error, size_t error_size);
-/* Checks the keys together: up and down, or wifi, and delay, delay-trace or light-trace are required. False
- * with one sentence. */
+/* Checks the keys together: up and down, or wifi, and one of delay, delay-trace and light-trace are required. False
+ * with one sentence in error. */
 bool link_settings_check(const link_settings settings[2], char *error, size_t error_size);
-/* The same for a bottleneck: rate, or up and down, are required, and a delay is not; nat and via are of paths. */
+/* The same for a bottleneck: rate, or up and down, is required, a delay optional; nat, wifi, paging and via are
+ * invalid. */
 bool link_settings_check_bottleneck(const link_settings settings[2], char *error, size_t error_size);
 /* Values set in `top` override those in `base`, per direction. Frees `top`. False if there is no memory. */
 bool link_settings_override(link_settings base[2], link_settings top[2]);
 void link_settings_free(link_settings settings[2]);
-/* The direction's trace: a file, or a rate. For Wi-Fi, which has no opportunities, the rate of its data. */
+/* Returns the direction's trace: a file or a rate. For Wi-Fi, which has no opportunities, the rate of its data. */
 const char *link_settings_trace(const link_settings *settings);
-/* The configuration of a link; it borrows from settings. start_offset_ms is added to the path's own. */
+/* Returns the configuration of a link, which borrows from settings. start_offset_ms is added to the path's own. */
 link_config link_settings_config(const link_settings *settings, uint64_t start_offset_ms);
-/* Makes the link of a direction from its configuration, completed by the parts that the settings ask for, which outlive
- * it. `uplink` has those of the path's uplink: own, or made before. NULL with one sentence in error. */
+/* Makes the link of a direction. Fills in `own` and completes `config` with it; the parts must outlive the link.
+ * uplink: the parts of the path's uplink, made before; `own` itself for the uplink. NULL with one sentence in error. */
 emulated_link *link_settings_make(const link_settings *settings, link_config *config, link_parts *own,
                                   link_parts *uplink, char *error, size_t error_size);
 void link_parts_free(link_parts *parts);
-/* Whether the member of a JSON object, with or without a direction, names a file. */
+/* Whether a member of a JSON object, with or without a direction, names a file. */
 bool link_settings_names_file(const char *member);
-/* link_settings_set() for a member of a JSON object. Its name has '_' for '-', and the unit of times: "up_queue",
+/* link_settings_set() for a member of a JSON object, whose name has '_' for '-' and the unit of times: "up_queue",
  * "delay_ms". */
 bool link_settings_set_json(link_settings settings[2], const char *member, json_t *value, char *error,
                             size_t error_size);
 /* Adds delay_ms, loss and queue to the report of a path; null if the directions differ, or if the value is not a number
  * (a delay trace, Gilbert-Elliott loss). */
 void link_settings_report_path(const link_settings settings[2], json_t *path);
-/* Adds "settings" to the report of a direction: the texts as given, except the trace, if there are others than delay,
- * loss and queue of the path. Files have their names without folders, so that a run is the same bytes elsewhere. */
+/* Adds "settings" to the report of a direction: the texts as given, except the trace, if any is more than the path's
+ * delay, loss and queue. File names are without folders, so that a run has the same bytes elsewhere. */
 void link_settings_report(const link_settings *settings, json_t *direction);
 
 #endif

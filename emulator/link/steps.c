@@ -6,9 +6,9 @@
 
 #include "emulator/link/text.h"
 
-#define MOST_MS 4294967295.0 /* of a time: as in delivery traces */
+#define MOST_MS 4294967295.0 /* largest time, as in delivery traces */
 
-/* `most`: of a value as it is written; `unit`: that much of it is one in the file. */
+/* most: largest value as written in the file. unit: factor from the file's unit to us or bit/s. */
 static const char *add_step(link_steps *f, const char *line, size_t length, double most, double unit,
                             const char *wrong) {
     const char *comma = memchr(line, ',', length);

@@ -1,8 +1,8 @@
 /* A step function of time, read from a file: lines of "ms,value", decimals allowed, times ascending. Each line's value
  * holds from its time to the next line's, and the first line's also before.
  *
- * At the end it loops or holds. Looped, the last time is the period, as in delivery traces: the function starts again
- * there, and the last line's value is not used, unless it is the only line. Held, the last value stays. */
+ * At the end it loops or holds. In a loop the last time is the period, as in delivery traces: the function starts again
+ * there, and the last line's value is used only if it is the only line. Held, the last value stays. */
 #ifndef RAILYARD_LINK_STEPS_H
 #define RAILYARD_LINK_STEPS_H
 
@@ -14,7 +14,7 @@
 
 typedef struct {
     uint64_t at_us;
-    uint64_t value; /* us, bit/s */
+    uint64_t value; /* us of a delay, bit/s of a rate */
 } link_step;
 
 typedef struct {
@@ -22,13 +22,13 @@ typedef struct {
     size_t count;     /* at least 1 */
 } link_steps;
 
-/* As link_trace_parse, into link_steps: a delay trace, "ms,delay_ms", and a profile of others' traffic, "ms,mbps". */
+/* As link_trace_parse, into link_steps: a delay trace, "ms,delay_ms", or a profile of others' traffic, "ms,mbps". */
 bool link_delay_trace_parse(void *steps, const char *name, const char *text, size_t length, char *error,
                             size_t error_size);
 bool link_cross_profile_parse(void *steps, const char *name, const char *text, size_t length, char *error,
                               size_t error_size);
 void link_steps_free(void *steps);
-/* The value at trace time t_us, and how long it stays, in `stays_us` if that is not NULL. A binary search. */
+/* Returns the value at trace time t_us. *stays_us: how long it stays; NULL is allowed. A binary search. */
 uint64_t link_steps_at(const link_steps *steps, uint64_t t_us, bool hold, uint64_t *stays_us);
 
 #endif

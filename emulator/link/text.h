@@ -8,9 +8,9 @@
 
 #include "base/numbers.h"
 
-#define LINK_MS_MOST 3600000 /* an hour: of every time that a setting gives */
+#define LINK_MS_MOST 3600000 /* an hour; the largest time that a setting may have */
 
-/* Takes the next "key=value" off a list of them that colons separate. False at the end of the list; value is NULL where
+/* Takes the next "key=value" off a list that is separated by colons. False at the end of the list. value is NULL if
  * there is no '='. */
 typedef struct {
     const char *key, *value;
@@ -21,18 +21,19 @@ bool link_text_option_is(const link_text_option *option, const char *key);
 
 /* A file of lines that all have the same form. */
 typedef struct {
-    size_t size;                                                     /* of what it is read into */
-    const char *(*add)(void *into, const char *line, size_t length); /* says what is wrong; NULL: nothing */
+    size_t size;                                                     /* of the object that it is read into */
+    const char *(*add)(void *into, const char *line, size_t length); /* returns the problem, or NULL */
     void (*free)(void *into);
-    const char *empty;                      /* what is wrong if there is no line */
-    const char *(*check)(const void *into); /* of all lines together, as `add`; NULL: nothing to check */
+    const char *empty;                      /* the problem if there is no line */
+    const char *(*check)(const void *into); /* checks all lines together, as `add`; NULL: no check */
 } link_text_form;
-/* Gives each line, without its end, to `add`. False, with the sentence "NAME:LINE: problem" in error, and nothing to
- * free, at the first problem. */
+/* Passes each line, without its end, to `add`. At the first problem: false, the sentence "NAME:LINE: problem" in error,
+ * and nothing to free. */
 bool link_text_parse(const link_text_form *form, void *into, const char *name, const char *text, size_t length,
                      char *error, size_t error_size);
-extern const char link_text_no_memory[]; /* a problem */
-/* Room for one more of `count` items; NULL: there is no memory. The array doubles at each power of two. */
+extern const char link_text_no_memory[]; /* a problem that `add` may return */
+/* Returns the array of `count` items with room for one more, or NULL without memory; then items stays valid. The
+ * capacity doubles at each power of two. */
 void *link_text_grown(void *items, size_t count, size_t size);
 
 #endif

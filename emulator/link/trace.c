@@ -28,7 +28,7 @@ static bool append(link_trace *trace, size_t *capacity, uint32_t value) {
     return true;
 }
 
-/* Says what is wrong with the line that starts at the cursor. */
+/* Describes the problem of the line that starts at the cursor. */
 static void describe_bad_line(const cursor *c, char *error, size_t error_size) {
     const char *newline = memchr(c->at, '\n', (size_t)(c->end - c->at));
     size_t length = (size_t)((!newline ? c->end : newline) - c->at);
@@ -61,12 +61,12 @@ static size_t read_short(const char *text, uint32_t *value) {
     uint64_t digits;
     memcpy(&digits, text, sizeof digits);
     digits = le64toh(digits) ^ BYTES('0');
-    /* A sum that carries is of a byte that is no digit: it leaves the digits before that byte as they are. */
+    /* Only a byte that is no digit can carry, and only into later bytes: the digits before it stay right. */
     uint64_t others = (digits | (digits + BYTES(6))) & BYTES(0xf0);
     size_t n = others ? (size_t)__builtin_ctzll(others) / 8 : 0;
     if (n == 0 || text[n] != '\n')
         return 0;
-    digits <<= 64 - 8 * n;                /* zeros lead */
+    digits <<= 64 - 8 * n;                /* leading zeros */
     digits = digits * 10 + (digits >> 8); /* two digits in every second byte */
     digits = ((digits & UINT64_C(0x000000ff000000ff)) * (100 + (UINT64_C(1000000) << 32)) +
               ((digits >> 16) & UINT64_C(0x000000ff000000ff)) * (1 + (UINT64_C(10000) << 32))) >>
@@ -190,7 +190,7 @@ uint64_t link_trace_opportunity_us(const link_trace *trace, uint64_t k) {
 }
 
 static uint64_t count_until_ms(const link_trace *trace, uint64_t near, uint64_t t_ms) {
-    uint64_t passed = t_ms / trace->period_ms * trace->count; /* in the rounds before */
+    uint64_t passed = t_ms / trace->period_ms * trace->count; /* in earlier repetitions */
     uint64_t rest = t_ms % trace->period_ms;
     size_t low = 0;
     size_t high = trace->count; /* the first timestamp greater than rest lies in [low, high] */
@@ -215,7 +215,7 @@ static uint64_t count_until_ms(const link_trace *trace, uint64_t near, uint64_t 
 }
 
 uint64_t link_trace_count_near(const link_trace *trace, uint64_t near, uint64_t t_us) {
-    /* ceil((k + 1) * US_BITS / rate) <= t_us exactly where (k + 1) * US_BITS <= t_us * rate. */
+    /* ceil((k + 1) * US_BITS / rate) <= t_us if and only if (k + 1) * US_BITS <= t_us * rate. */
     return !trace->at_ms ? (uint64_t)((wide)t_us * trace->rate_bps / US_BITS)
                          : count_until_ms(trace, near, t_us / 1000);
 }

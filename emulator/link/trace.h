@@ -35,18 +35,18 @@ link_trace link_trace_constant(uint64_t rate_bps);
 bool link_trace_parse_rate(const char *text, uint64_t *rate_bps);
 void link_trace_free(link_trace *trace);
 
-/* The time of opportunity number k, in us of trace time. */
+/* Returns the time of opportunity number k, in us of trace time. */
 uint64_t link_trace_opportunity_us(const link_trace *trace, uint64_t k);
-/* How many opportunities are at or before trace time t_us; also the number of the first one after it. A binary search,
- * for any t_us. */
+/* Returns how many opportunities are at or before trace time t_us, which is the number of the first one after it. A
+ * binary search, for any t_us. */
 uint64_t link_trace_count_until_us(const link_trace *trace, uint64_t t_us);
-/* Of a constant rate: how long rate_bps takes for the part of the next opportunity that has passed at t_us; rounded. */
+/* For a constant rate: time that rate_bps takes for the passed part of the next opportunity at t_us, rounded. */
 uint64_t link_trace_begun_us(const link_trace *trace, uint64_t t_us, uint64_t rate_bps);
-/* The number of opportunities by t_us again, found in fewer steps if `near`, any number, is a little below it. */
+/* The same as link_trace_count_until_us(), in fewer steps if `near`, any number, is slightly below the result. */
 uint64_t link_trace_count_near(const link_trace *trace, uint64_t near, uint64_t t_us);
 
-/* A trace that is a rate, or in the file; `given` names it in error messages. The hash is that of the text, in hex.
- * False with one sentence in error. */
+/* Loads a trace: `given` if that is a rate, else the file at path `file`, which `given` names in messages. sha256: of
+ * the rate's or the file's text, in hex. False with one sentence in error. */
 bool link_trace_load(link_trace *trace, char sha256[65], const char *given, const char *file, char *error,
                      size_t error_size);
 /* Reads a complete file into *data (NUL-terminated, the caller frees it). False with a sentence in error. */

@@ -1,4 +1,4 @@
-/* The one file of this folder that touches the file system: reads traces for those who drive the links. */
+/* Reads traces for the drivers of links. The only file of this folder that uses the file system. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static bool hash(const char *data, size_t length, char hex[65]) {
     return true;
 }
 
-/* "0mbps" and "5000gbps" name no file that anybody has. */
+/* Texts such as "0mbps" or "5000gbps" are meant as rates, not as file names. */
 static bool looks_like_rate(const char *text) {
     const size_t length = strlen(text);
     return text[0] >= '0' && text[0] <= '9' && length > 3 && strcmp(text + length - 3, "bps") == 0;

@@ -8,7 +8,7 @@
 #define MS              UINT64_C(1000)
 #define MOST_MS         10000
 #define AIRTIME_MOST_MS 5.484      /* aPPDUMaxTime of 802.11-2020, table 19-25 */
-#define LEAST_ON_US     (100 * MS) /* a suspension leaves room for transmissions */
+#define LEAST_ON_US     (100 * MS) /* time for transmissions between two suspensions */
 
 /* 802.11-2020, tables 9-155 and 19-25 (OFDM, 20 MHz): slot 9 us, SIFS 16, DIFS = SIFS + 2 slots, CW 15 to 1023; a block
  * ACK of 32 bytes at 24 Mbps takes 20 + 3 * 4 us, the preamble of HT-mixed format with one stream 36. */

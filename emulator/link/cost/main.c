@@ -1,5 +1,5 @@
-/* link-bench PACKETS [KEY=VALUE...]: sends full packets through an uplink with these keys of mpshell's --path, five
- * at a time every 6 ms over 12 Mbps, and prints what became of them. bench/links.py counts its instructions. */
+/* link-bench PACKETS [KEY=VALUE...]: sends full packets through an uplink with these keys of mpshell's --path, five at
+ * a time every 6 ms over 12 Mbps, and prints how many arrived and departed. bench/links.py counts its instructions. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
