@@ -20,11 +20,11 @@
 #include "emulator/mpshell/clock.h"
 
 #define LATENCY_DEVICE   "/dev/cpu_dma_latency"
-#define LOWEST_WEIGHT    "19" /* of a session's scheduling group, as a nice value */
+#define LOWEST_WEIGHT    "19" /* nice value of a session's scheduling group */
 #define USUAL_WEIGHT     "0"
-#define LOCK_INTERVAL_NS 100000000l /* a waiting spinner tries that often */
+#define LOCK_INTERVAL_NS 100000000l /* interval at which a waiting spinner tries the lock */
 
-/* The cores of this process, and their locks while the spinners are being started. */
+/* The cores of this process, and their locks until the spinners have them. */
 typedef struct {
     size_t count;
     size_t numbers[MP_AWAKE_MAX_CORES];
@@ -47,7 +47,7 @@ static void find_cores(awake_cores *cores) {
     cores->count = mp_awake_cores(cores->numbers, MP_AWAKE_MAX_CORES);
     for (size_t i = 0; i < cores->count; i++) {
         cores->locks[i] = -1;
-        cores->held[i] = true; /* nobody else can be meant */
+        cores->held[i] = true; /* no other process can hold it */
     }
 }
 
@@ -73,7 +73,7 @@ static bool all_held(const awake_cores *cores) {
 
 /* ---- a spinner */
 
-/* Nothing but the lock stays open: a pipe's reader must not wait for a spinner. */
+/* Closes all descriptors except the lock, so that no reader of a pipe waits for a spinner. Returns the lock or -1. */
 static int keep_lock_only(int lock) {
     int fd = lock >= 0 ? dup2(lock, 0) : -1;
     syscall(SYS_close_range, fd == 0 ? 1u : 0u, ~0u, 0u);
@@ -99,22 +99,22 @@ __attribute__((noreturn)) static void spin(pid_t parent, size_t core, int lock, 
     if (getppid() != parent || sched_setaffinity(0, sizeof set, &set) != 0)
         _exit(1);
     lock = keep_lock_only(lock);
-    raise(SIGSTOP); /* until it is wanted, and has its class */
+    raise(SIGSTOP); /* until it is needed and has its class */
     while (!held && lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) != 0)
         nanosleep(&interval, NULL);
     for (;;)
         pause_core();
 }
 
-/* The kernel shares a core between sessions before it looks at the class of their processes: a session that spins has
- * to be one of the lowest weight, apart from COMMAND's. mpshell gives a spinner both when it is ready, and takes them
- * back before it ends it: on a busy machine such a process hardly gets as far as to end. */
+/* Sets the class of a spinner and the weight of its session. The kernel shares a core between sessions before it looks
+ * at the class of their processes, so a spinner's session needs the lowest weight. mpshell sets both when the spinner
+ * is ready and resets them before it ends it: on a busy machine such a process would hardly run to its end. */
 static bool set_class(pid_t pid, int class, const char *group_nice) {
     struct sched_param none = {.sched_priority = 0};
     char path[48];
     snprintf(path, sizeof path, "/proc/%d/autogroup", (int)pid);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd >= 0) { /* kernels without such groups have no such file */
+    if (fd >= 0) { /* kernels without such groups do not have the file */
         ssize_t n = write(fd, group_nice, strlen(group_nice));
         (void)n;
         close(fd);
@@ -122,7 +122,7 @@ static bool set_class(pid_t pid, int class, const char *group_nice) {
     return sched_setscheduler(pid, class, &none) == 0;
 }
 
-/* One spinner a core, each of them stopped; those that could not start are left out. */
+/* Starts one spinner per core, stopped. Leaves out those that fail. */
 static void start_spinners(mp_awake *awake, const awake_cores *cores) {
     pid_t self = getpid();
     for (size_t i = 0; i < cores->count; i++) {
@@ -187,8 +187,8 @@ static void keep(void *context, bool on) {
         kill(awake->spinners[i], on ? SIGCONT : SIGSTOP);
 }
 
-/* Whether it brings anything: as a probe of this minute says, or one that is made now. While others keep the cores
- * awake it cannot be measured, and costs nothing more. */
+/* Whether keeping the cores awake helps, by a probe of the last minute or a new one. While others keep them awake, this
+ * cannot be measured, and taking part costs nothing more. */
 static bool ask_probe(mp_awake *awake, const awake_cores *cores, int probe_fd) {
     if (probe_fd >= 0 && mp_awake_read_probe(probe_fd, &awake->probe, cores->count, clock_us()))
         return mp_awake_is_worth(&awake->probe);
@@ -211,7 +211,7 @@ void mp_awake_start(mp_awake *awake, mp_keep_awake asked) {
     awake->virtual_time = mp_clock_is_virtual();
     if (awake->virtual_time)
         return;
-    signal(SIGCHLD, SIG_DFL); /* a caller may ignore it, and then children cannot be waited for */
+    signal(SIGCHLD, SIG_DFL); /* if a caller ignores it, children cannot be waited for */
     find_cores(&cores);
     int folder = mp_awake_open_folder(MP_AWAKE_FOLDER);
     int probe_fd = folder >= 0 && asked == MP_KEEP_AWAKE_AUTO ? mp_awake_open_probe(folder) : -1;
@@ -222,7 +222,7 @@ void mp_awake_start(mp_awake *awake, mp_keep_awake asked) {
     if (!awake->quota)
         start_spinners(awake, &cores);
     awake->done = asked == MP_KEEP_AWAKE_ON || ask_probe(awake, &cores, probe_fd);
-    close_locks(&cores); /* the spinners have them */
+    close_locks(&cores); /* the spinners hold them */
     if (awake->done) {
         keep(awake, true);
         awake->latency_held = awake->latency_fd >= 0;
@@ -235,7 +235,7 @@ void mp_awake_start(mp_awake *awake, mp_keep_awake asked) {
 }
 
 void mp_awake_stop(mp_awake *awake) {
-    if (awake->done) { /* else there is nothing */
+    if (awake->done) {
         release_latency(awake);
         end_spinners(awake);
     }

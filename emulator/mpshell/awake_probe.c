@@ -7,10 +7,10 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#define TURNS         3        /* of each kind, one after the other: what else the machine does meets both alike */
-#define PERIOD_NS     1130000l /* long enough to fall asleep, and no multiple of the kernel's tick */
+#define TURNS         3        /* of each kind, alternating, so that other load affects both alike */
+#define PERIOD_NS     1130000l /* long enough for a core to sleep, no multiple of the kernel's tick */
 #define FIFO_PRIORITY 50
-#define WARM_UP       2 /* samples after a change that do not count */
+#define WARM_UP       2 /* samples after a change that are ignored */
 
 bool mp_awake_is_worth(const mp_awake_probe *probe) {
     double without = probe->without.p95_us;

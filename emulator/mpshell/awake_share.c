@@ -53,7 +53,7 @@ int mp_awake_open_probe(int folder) {
     int fd = open_file(folder, "probe");
     int rc;
     do {
-        rc = fd >= 0 ? flock(fd, LOCK_EX) : -1; /* whoever has it is done within half a second, or dead */
+        rc = fd >= 0 ? flock(fd, LOCK_EX) : -1; /* its holder ends within half a second */
     } while (fd >= 0 && rc != 0 && errno == EINTR);
     if (fd >= 0 && rc != 0)
         descriptor_close(&fd);
@@ -88,18 +88,18 @@ void mp_awake_write_probe(int fd, const mp_awake_probe *probe, size_t cores, uin
                      with->p95_us, with->p99_us);
     bool written = ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)n, 0) == n;
     if (!written && ftruncate(fd, 0) != 0)
-        perror("mpshell: cannot empty " MP_AWAKE_FOLDER "/probe"); /* a later mpshell will find it too old */
+        perror("mpshell: cannot empty " MP_AWAKE_FOLDER "/probe"); /* a later mpshell ignores it as too old */
 }
 
 /* ---- quotas */
 
-/* The quota of one group in microseconds of processor time and its period, in either version's files. */
+/* Reads a group's quota of processor time and its period, both in us, from the files of cgroup v2 or v1. */
 static bool quota_of(const char *folder, double *quota, double *period) {
     char path[3 * PATH_MAX];
     char text[128];
     snprintf(path, sizeof path, "%s/cpu.max", folder);
     if (file_peek(path, text, sizeof text))
-        return sscanf(text, "%lf %lf", quota, period) == 2; /* "max 100000": none */
+        return sscanf(text, "%lf %lf", quota, period) == 2; /* "max 100000": no quota */
     snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
     if (!file_peek(path, text, sizeof text) || sscanf(text, "%lf", quota) != 1 || *quota < 0)
         return false;
@@ -107,7 +107,7 @@ static bool quota_of(const char *folder, double *quota, double *period) {
     return file_peek(path, text, sizeof text) && sscanf(text, "%lf", period) == 1;
 }
 
-/* The group and all groups above it. */
+/* Whether the group or one above it has a quota below the time of `cores` cores. */
 static bool quota_up_from(const char *root, char *group, size_t cores) {
     char folder[2 * PATH_MAX];
     for (;;) {

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Whether this kernel's time jumps while nothing runs (vkernel). */
+/* Whether this kernel's time jumps while no process runs (vkernel). */
 bool mp_clock_is_virtual(void);
 
 #endif

@@ -47,7 +47,7 @@ static void set_environment(const mp_shell *shell) {
         setenv("MPSHELL_GATEWAY6", shell->paths[0].ends.outside_address6, 1);
 }
 
-/* /sys and /proc of the new namespaces, so that programs see their own devices and processes. Where a container
+/* Mounts /proc and /sys of the new namespaces, so that programs see their own processes and devices. If a container
  * forbids mounts, the outer views stay. */
 static void mount_views(void) {
     if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
@@ -56,7 +56,7 @@ static void mount_views(void) {
     mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
 }
 
-/* With --outside COMMAND shares its namespaces with mpshell, and gets none of its rights over them. */
+/* With --outside (`shared`) COMMAND shares its namespaces with mpshell, and gets none of mpshell's rights over them. */
 static bool limit_rights(const mp_shell *shell, bool shared) {
     if (shell->user.given)
         return mp_user_become(&shell->user);
@@ -66,7 +66,7 @@ static bool limit_rights(const mp_shell *shell, bool shared) {
     return true;
 }
 
-/* COMMAND, and nobody before it, keeps its end of the socket. */
+/* Only COMMAND inherits its end of the socket. */
 static void hand_over(int ready_fd) {
     char number[16];
     if (ready_fd >= 0 && fcntl(ready_fd, F_SETFD, 0) == 0) {
@@ -75,8 +75,8 @@ static void hand_over(int ready_fd) {
     }
 }
 
-/* Threads and children of COMMAND inherit both: a relay has its work done by them. Without the permission COMMAND stays
- * an ordinary process. */
+/* Threads and children of COMMAND inherit class and limit, because they may do a relay's work. Without the permission
+ * COMMAND stays an ordinary process. */
 static void become_real_time(void) {
     struct sched_param parameters = {.sched_priority = MP_COMMAND_PRIORITY};
     struct rlimit limit = {MP_COMMAND_RTTIME_US, MP_COMMAND_RTTIME_US + 1000000u};
@@ -95,14 +95,14 @@ __attribute__((noreturn)) static void execute(const mp_shell *shell, const sigse
         _exit(126);
     }
     if (shared)
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* no PID namespace ends it with init; a change of user undoes it */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* replaces the PID namespace; a change of user would clear it */
     execvp(argv[0], argv);
     int saved = errno;
     fprintf(stderr, "mpshell: cannot run %s: %s\n", argv[0], saved == ENOENT ? "command not found" : strerror(saved));
     _exit(saved == ENOENT ? 127 : 126);
 }
 
-/* Collects children until COMMAND is among them; 1 if it was. */
+/* Collects ended children up to COMMAND. Returns 1 if COMMAND has ended. */
 static int reap(pid_t command, int *status) {
     int one;
     for (pid_t pid = waitpid(-1, &one, WNOHANG); pid > 0; pid = waitpid(-1, &one, WNOHANG)) {
@@ -119,7 +119,7 @@ static bool has_no_reader(int pipe_fd) {
     return poll(&polled, 1, 0) == 1 && (polled.revents & POLLERR) != 0;
 }
 
-/* What a PID namespace does when its init goes: ends what COMMAND left behind. */
+/* Ends the processes that COMMAND left, as a PID namespace does when its init exits. */
 static void end_orphans(void) {
     char name[64];
     snprintf(name, sizeof name, "/proc/self/task/%d/children", getpid());
@@ -140,9 +140,9 @@ __attribute__((noreturn)) static void run_init(const mp_shell *shell, int go_fd,
     sigset_t all;
     int status = 0;
     char byte;
-    bool shared = shell->options.outside != NULL; /* namespaces, with mpshell */
+    bool shared = shell->options.outside != NULL; /* the namespaces, with mpshell */
     sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, NULL); /* signals wait until init takes them one by one */
+    sigprocmask(SIG_SETMASK, &all, NULL); /* init takes signals one by one by sigwaitinfo() */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "mpshell-init");
     if (shared)
@@ -150,8 +150,8 @@ __attribute__((noreturn)) static void run_init(const mp_shell *shell, int go_fd,
     else
         mount_views();
     set_environment(shell);
-    /* mpshell gave up or died. If it died before the death signal was asked for, none comes; but then nobody holds the
-     * other end of the status pipe. */
+    /* mpshell gave up or died. If it died before the request for a death signal, no signal comes, but the status pipe
+     * has no reader. */
     if (read(go_fd, &byte, 1) != 1 || has_no_reader(status_fd))
         _exit(1);
     pid_t command = fork();
@@ -165,8 +165,8 @@ __attribute__((noreturn)) static void run_init(const mp_shell *shell, int go_fd,
     while (command > 0 && !reap(command, &status)) {
         siginfo_t info;
         int number = sigwaitinfo(&all, &info);
-        /* Only what mpshell passes on: a sender outside of a PID namespace is process 0 in it. Terminal signals and
-         * those to a process group have reached COMMAND by themselves. */
+        /* Only signals that mpshell passes on: a sender outside of a PID namespace is process 0 in it. Signals of the
+         * terminal or to a process group have already reached COMMAND. */
         if (number > 0 && number != SIGCHLD && info.si_code == SI_USER && info.si_pid == (shared ? getppid() : 0))
             kill(command, number);
     }
@@ -194,7 +194,7 @@ bool mp_command_prepare(mp_command *command, mp_shell *shell, const sigset_t *or
         close(go[1]);
         close(status[0]);
         descriptor_close(&ready[0]);
-        mp_netns_destroy(shell); /* a copy of a TUN descriptor would keep the device alive */
+        mp_netns_destroy(shell); /* a copy of a TUN descriptor would keep the device */
         run_init(shell, go[0], status[1], ready[1], original_mask);
     }
     int saved = errno;
@@ -212,13 +212,13 @@ bool mp_command_prepare(mp_command *command, mp_shell *shell, const sigset_t *or
 
 void mp_command_start(mp_command *command) {
     ssize_t n = write(command->go_fd, "g", 1);
-    (void)n; /* if init is gone, status_fd tells */
+    (void)n; /* if init is gone, status_fd shows it */
     descriptor_close(&command->go_fd);
 }
 
 void mp_command_go(mp_command *command) {
     ssize_t n = send(command->ready_fd, "g", 1, MSG_NOSIGNAL);
-    (void)n; /* if COMMAND is gone, status_fd tells */
+    (void)n; /* if COMMAND is gone, status_fd shows it */
     descriptor_close(&command->ready_fd);
 }
 
@@ -231,7 +231,7 @@ void mp_command_kill(const mp_command *command) {
 }
 
 int mp_command_finish(mp_command *command, double *cpu_s) {
-    int status = SIGKILL; /* what stays if init was killed */
+    int status = SIGKILL; /* COMMAND's if init was killed */
     int of_init;
     struct rusage used = {.ru_utime.tv_sec = 0};
     ssize_t n = read(command->status_fd, &status, sizeof status);

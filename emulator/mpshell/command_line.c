@@ -8,7 +8,7 @@
 #include "emulator/mpshell/config.h"
 #include "emulator/mpshell/flow_options.h"
 
-/* The members of a path, "key=value,key=value"; a key alone says yes. */
+/* Reads the members of a path, "key=value,key=value"; a key alone means yes. */
 static bool parse_members(link_settings settings[2], char *text, char *error, size_t error_size) {
     char reason[512];
     char *rest = text;
@@ -23,7 +23,8 @@ static bool parse_members(link_settings settings[2], char *text, char *error, si
     return true;
 }
 
-/* A path or bottleneck of the configuration file that this option is about, if it is the first to be. */
+/* Returns the path or bottleneck of the configuration file that this option overrides. NULL if there is none, or an
+ * earlier option has overridden it. */
 static mp_path_options *find_in_file(mp_options *options, mp_link_kind kind, const char *name, size_t length) {
     for (size_t i = 0; i < options->of_file[kind]; i++) {
         mp_path_options *path = &mp_options_links(options, kind)[i];
@@ -158,7 +159,7 @@ static bool find_vias(mp_options *options, char *error, size_t error_size) {
     return true;
 }
 
-/* What only makes sense when all options are known. */
+/* Checks and completes the options once all are known. */
 static bool complete(mp_options *options, int argc, char **argv, int rest, char *error, size_t error_size) {
     if (options->lend_outside) {
         return (options->path_count == 0 && rest >= argc) ||
@@ -188,7 +189,7 @@ static bool complete(mp_options *options, int argc, char **argv, int rest, char 
     return options->command_line || error_set(error, error_size, "no memory");
 }
 
-/* --config first, wherever it stands, and its file; then the options that go before what the file says. */
+/* Reads --config, at any position, and its file first; then the other options, which override the file. */
 static bool read_all(mp_options *options, int argc, char **argv, int *rest, char *error, size_t error_size) {
     char reason[SETTINGS_ERROR_BYTES];
     setting_tables s = {.table = {{rows_of_command_line, options, 0}, {mp_option_rows, options, 0}},

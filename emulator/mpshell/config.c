@@ -19,7 +19,7 @@ static const char *text_of(reader *r, const yaml_node_t *node) {
     return text;
 }
 
-/* Calls back for each member of a mapping. */
+/* Handles one member of a mapping. */
 typedef bool member_handler(reader *r, void *context, const char *key, yaml_node_t *value);
 
 static bool each_member(reader *r, const yaml_node_t *map, const char *what, member_handler *handle, void *context) {
@@ -43,7 +43,7 @@ static bool find_name(reader *r, void *context, const char *key, yaml_node_t *va
     return *name;
 }
 
-/* What a list of the file is of. */
+/* Names of the kinds, for messages. */
 static const char *const kinds[] = {[MP_PATH] = "path", [MP_BOTTLENECK] = "bottleneck"};
 
 typedef struct {
@@ -79,7 +79,7 @@ static bool read_link(reader *r, mp_link_kind kind, const yaml_node_t *node) {
     return each_member(r, node, what, set_member, &named);
 }
 
-/* `name`: of one of its members, as an example. */
+/* name: an example of a member's name, for messages. */
 typedef bool item_reader(reader *r, mp_link_kind kind, const yaml_node_t *node);
 static bool read_list(reader *r, const yaml_node_t *list, const char *what, const char *name, item_reader *read,
                       mp_link_kind kind) {

@@ -5,8 +5,8 @@
 
 #include "emulator/mpshell/options.h"
 
-/* Sets what the file says. False with one sentence in error that names file and line. Whether the paths are
- * complete is not checked: the command line may add to them. */
+/* Sets the options of the file. False with one sentence in error that names file and line. Does not check that paths
+ * are complete, because the command line may add to them. */
 bool mp_config_read(mp_options *options, const char *file, char *error, size_t error_size);
 
 #endif

@@ -37,7 +37,7 @@ struct mp_control {
     control_client clients[MAX_CLIENTS];
 };
 
-/* Notes what was done, for the summary. */
+/* Records a command for the summary. */
 static void note(mp_shell *shell, uint64_t at_us, const char *command) {
     if (!shell->events)
         shell->events = json_array();
@@ -51,14 +51,14 @@ static json_t *refusal(const char *why) {
 }
 
 static json_t *obey(mp_control *control, char *line) {
-    static mp_figures figures; /* one thread */
+    static mp_figures figures; /* used by one thread only */
     mp_request request = {.figures = &figures};
     char error[MP_ERROR_SIZE];
     char command[LINE_BYTES];
     strcpy(command, line);
     if (!mp_control_parse(control->shell, line, &request, error))
         return refusal(error);
-    /* The links stop before the device goes, and start after it is back: it refuses no packet. */
+    /* The links stop before the device is removed, and start after it is back, so that it refuses no packet. */
     const bool goes = request.has_interface && !request.change.is_up, returns = request.has_interface && !goes;
     if (returns && !mp_netns_set_interface(control->shell, request.path, true, error))
         return refusal(error);
@@ -81,7 +81,7 @@ static void hang_up(control_client *client) {
     client->used = 0;
 }
 
-/* A client that does not read its answers is cut off. */
+/* Returns false for a client that does not read its answers; it is disconnected. */
 static bool send_answer(control_client *client, json_t *answer) {
     char *text = json_dumps(answer, JSON_COMPACT | JSON_REAL_PRECISION(12));
     json_decref(answer);
@@ -95,7 +95,7 @@ static bool send_answer(control_client *client, json_t *answer) {
     return sent;
 }
 
-/* Obeys the whole lines that are there. */
+/* Carries out the complete lines in the buffer. */
 static void take_lines(mp_control *control, control_client *client) {
     char *newline = memchr(client->line, '\n', client->used);
     while (newline) {
@@ -140,7 +140,7 @@ static void welcome(mp_control *control) {
 static void *serve(void *context) {
     mp_control *control = context;
     struct pollfd polled[MAX_CLIENTS + 2];
-    /* A client names traces that its user may read. */
+    /* A client may load only traces that its user may read. */
     if (control->shell->user.given && !mp_user_open_files_as(&control->shell->user)) {
         fprintf(stderr, "mpshell: the control socket takes no commands: cannot give up rights: %s\n", strerror(errno));
         descriptor_close(&control->listen_fd);
@@ -163,7 +163,7 @@ static void *serve(void *context) {
     }
 }
 
-/* A socket that nobody listens on was left by an mpshell that was killed. */
+/* Removes a socket that nobody listens on: an mpshell that was killed left it. */
 static bool clear_place(const struct sockaddr_un *address, char error[MP_ERROR_SIZE]) {
     struct stat st;
     if (lstat(address->sun_path, &st) != 0)
@@ -196,8 +196,7 @@ static bool listen_at(mp_control *control, const char *path, char error[MP_ERROR
     return true;
 }
 
-/* COMMAND's user may connect. The socket is looked at and changed through one descriptor, so that it cannot be taken
- * for another file. */
+/* Lets COMMAND's user connect. Checks and changes the socket through one descriptor, so that nobody can replace it. */
 static bool give_to_user(const mp_control *control, const mp_user *user, char error[MP_ERROR_SIZE]) {
     const char *path = control->address.sun_path;
     struct stat st;

@@ -30,7 +30,7 @@ static bool parse_target(const mp_shell *shell, char *text, mp_request *request,
     return mp_fail(error, "there is no path named \"%.40s\"", text);
 }
 
-/* value, second: the words behind the target; second is NULL if there is one. */
+/* value, second: the words after the target; second is NULL if there is only one. */
 typedef bool setting_parser(mp_shell *shell, const char *value, const char *second, link_change *change,
                             char error[MP_ERROR_SIZE]);
 
@@ -99,7 +99,7 @@ static bool parse_reorder(mp_shell *shell, const char *value, const char *second
            mp_fail(error, "reorder takes a probability above 0 and a delay above 0 in ms, or 0");
 }
 
-/* What a change cannot do on this path; true: nothing. */
+/* Whether the path supports the change. False with a sentence in error. */
 static bool check_path(const mp_shell *shell, const mp_request *request, const char *name, char error[MP_ERROR_SIZE]) {
     const mp_path *path = &shell->paths[request->path];
     if (request->change.trace && request->change.trace->at_ms && path->up.parts.air)
@@ -113,7 +113,7 @@ static bool check_path(const mp_shell *shell, const mp_request *request, const c
 
 static const struct {
     const char *name;
-    size_t words; /* at most: the name, the target, values */
+    size_t words; /* maximum: name, target, values */
     setting_parser *parse;
 } settings[] = {
     {"delay", 3, parse_delay},     {"loss", 3, parse_loss},   {"trace", 3, parse_trace},

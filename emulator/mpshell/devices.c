@@ -7,7 +7,7 @@
 
 #include "base/text_file.h"
 
-/* Packets that a device holds for mpshell: a late reader must not lose any. Some 150 ms at 1 Gbps. */
+/* Packets that a device holds for mpshell, so that a late read loses none. Some 150 ms at 1 Gbps. */
 #define TUN_QUEUE_PACKETS 12000
 
 char *const mp_ip_batch[] = {"ip", "-batch", "-", NULL};
@@ -67,7 +67,7 @@ void mp_network_of(const char *address, char network[MP_ADDRESS_SIZE]) {
     network[strlen(network) - 1] = '0';
 }
 
-/* Devices transmit straight into the ring that mpshell reads, so that every drop shows on the device. */
+/* Devices then transmit directly into the ring that mpshell reads, so that the device counts every drop. */
 bool mp_devices_remove_qdiscs(const char *const devices[], size_t count, char error[MP_ERROR_SIZE]) {
     mp_script script = {.used = 0};
     for (size_t i = 0; i < count; i++)
@@ -75,7 +75,6 @@ bool mp_devices_remove_qdiscs(const char *const devices[], size_t count, char er
     return mp_run(tc_batch, &script, error);
 }
 
-/* Limits of MPTCP's path manager: what the options say, but no more than there are paths, nor than the kernel takes. */
 void mp_allow_subflows(const mp_shell *shell, mp_script *script) {
     size_t most = shell->told_count < MP_MAX_SUBFLOWS ? shell->told_count : MP_MAX_SUBFLOWS;
     size_t subflows = shell->options.mptcp_subflows, addresses = shell->options.mptcp_addresses;

@@ -11,7 +11,7 @@
 #define RATE  "100mbps"
 #define DELAY "0"
 
-/* The kernel's name: [a-z0-9_]; its Reno is the `newreno` of QUIC's settings. */
+/* Reads the kernel's name of a controller, [a-z0-9_]. Takes `newreno`, as in QUIC's settings, for the kernel's reno. */
 static bool read_cc(void *into, const char *text, char *reason, size_t cap) {
     mp_flow_options *flow = into;
     const size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
@@ -94,7 +94,7 @@ bool mp_flow_parse(mp_options *options, const char *text, char *error, size_t er
     return good;
 }
 
-/* A path that no program inside is told of. */
+/* Adds a path for the flow. COMMAND is not told about it. */
 static bool add_link(mp_options *options, mp_flow_options *flow, char *error, size_t error_size) {
     char reason[SETTINGS_ERROR_BYTES];
     flow->at = options->path_count;

@@ -27,33 +27,33 @@
 #define NEVER        UINT64_MAX
 #define EVENTS       64
 #define CHUNK_BYTES  65536
-#define UNSENT_BYTES 131072 /* how much of what is written the kernel has not sent yet */
+#define UNSENT_BYTES 131072 /* maximum of written bytes that the kernel has not sent yet */
 
 typedef enum { WAITS, RUNS, ENDED } flow_state;
 
-/* One connection at a time, and those that follow it. The listener is its own, so that whoever it accepts is its other
- * end, whatever a NAT on the way made of the address. */
+/* A sequence of connections, one at a time. Each sequence has its own listener, so that every accepted connection
+ * belongs to it, even if a NAT on the way changed the address. */
 typedef struct {
     const mp_flow_options *options;
     const mp_path *path;
-    uint32_t number; /* among those of the flow, from 1 */
+    uint32_t number; /* number within the flow, from 1 */
     flow_state state;
     int listener, client, accepted; /* the client is inside; -1: none */
-    uint64_t next_us;               /* when it begins, if it waits */
+    uint64_t next_us;               /* if WAITS: when the next connection begins */
     uint64_t began_us;
     uint64_t sent, received;  /* of this connection */
-    uint64_t received_before; /* of those before it */
+    uint64_t received_before; /* of the earlier connections */
     uint32_t connections, failures;
 } flow;
 
 struct mp_flows {
     size_t count;
     const mp_options *options;
-    int inside, outside; /* network namespaces; the shell's */
+    int inside, outside; /* network namespaces, borrowed from the shell */
     int epoll, timer, wake;
     pthread_t thread;
     bool started;
-    _Atomic uint64_t t0_us; /* 0: not yet */
+    _Atomic uint64_t t0_us; /* 0: not set yet */
     atomic_bool stopped;
     uint64_t next_sample_us;
     FILE *log;
@@ -62,7 +62,7 @@ struct mp_flows {
     flow each[];
 };
 
-/* What an event is of: three descriptors of each connection, and the two of the thread. */
+/* Sources of events: three descriptors of each connection, and two of the thread. */
 enum { OF_LISTENER, OF_CLIENT, OF_ACCEPTED, OF_KINDS };
 #define OF_THREAD UINT64_MAX
 
@@ -125,7 +125,7 @@ static int new_socket(void) {
     return socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
 }
 
-/* Namespaces are a thread's own. */
+/* Changes only the calling thread's network namespace. */
 static int socket_inside(const mp_flows *flows) {
     if (setns(flows->inside, CLONE_NEWNET) != 0)
         return -1;
@@ -137,7 +137,7 @@ static int socket_inside(const mp_flows *flows) {
     return fd;
 }
 
-/* By a reset: nothing of a flow that has ended stays in the sockets' buffers. */
+/* Closes both ends by a reset, so that nothing of an ended connection stays in the sockets' buffers. */
 static void close_both(flow *f) {
     const struct linger at_once = {.l_onoff = 1};
     int *both[2] = {&f->client, &f->accepted};
@@ -148,7 +148,7 @@ static void close_both(flow *f) {
     }
 }
 
-/* `why`: of a failure a phrase, else NULL. */
+/* why: phrase about a failure; NULL: no failure. */
 static void end(mp_flows *flows, flow *f, uint64_t now, const char *why) {
     sample(flows, f, now);
     record(flows, f, why ? "flow_failed" : "flow_ended", now);
@@ -206,7 +206,7 @@ static size_t next_piece(const flow *f) {
     return left < CHUNK_BYTES ? (size_t)left : CHUNK_BYTES;
 }
 
-/* As much as the kernel takes: TCP_NOTSENT_LOWAT bounds it. */
+/* Sends as much as the kernel takes, which TCP_NOTSENT_LOWAT limits. */
 static void send_some(mp_flows *flows, flow *f, int fd, unsigned kind, uint64_t now) {
     const unsigned lowat = UNSENT_BYTES;
     if (f->sent == 0)
@@ -224,7 +224,7 @@ static void send_some(mp_flows *flows, flow *f, int fd, unsigned kind, uint64_t 
 
 static void receive_all(mp_flows *flows, flow *f, int fd, uint64_t now) {
     ssize_t n;
-    while ((n = recv(fd, NULL, CHUNK_BYTES, MSG_TRUNC)) > 0) /* TCP drops what it would copy: tcp(7) */
+    while ((n = recv(fd, NULL, CHUNK_BYTES, MSG_TRUNC)) > 0) /* discards the data, tcp(7) */
         f->received += (uint64_t)n;
     if (n == 0)
         end(flows, f, now, f->received == f->options->size_bytes ? NULL : "closed early");
@@ -232,7 +232,7 @@ static void receive_all(mp_flows *flows, flow *f, int fd, uint64_t now) {
         end(flows, f, now, strerror(errno));
 }
 
-/* A sender that has written everything is told of errors only. */
+/* Handles the event of a sender that has written everything, which is an error. */
 static void fail(mp_flows *flows, flow *f, int fd, uint64_t now) {
     int error = 0;
     socklen_t size = sizeof error;
@@ -254,7 +254,7 @@ static void handle(mp_flows *flows, flow *f, unsigned kind, uint64_t now) {
 
 /* ---- the thread ---- */
 
-/* What is due now, and when the next thing is. */
+/* Does what is due at `now`. Returns when the next action is due. */
 static uint64_t do_due(mp_flows *flows, uint64_t now) {
     uint64_t next = flows->next_sample_us + SAMPLE_US;
     const bool samples = now >= flows->next_sample_us;

@@ -1,5 +1,4 @@
-/* Connections of the kernel's TCP beside COMMAND's traffic: a thread of mpshell has both of their ends, one inside and
- * one outside. */
+/* Connections of the kernel's TCP beside COMMAND's traffic. A thread of mpshell has both ends, inside and outside. */
 #ifndef RAILYARD_MPSHELL_FLOWS_H
 #define RAILYARD_MPSHELL_FLOWS_H
 
@@ -7,16 +6,16 @@
 
 #include "emulator/mpshell/shell.h"
 
-/* Makes shell->flows for the flows of the options, if there are any, and starts the thread. False with a sentence. */
+/* Makes shell->flows from the options, if there are flows, and starts the thread. False with a sentence in error. */
 bool mp_flows_start(mp_shell *shell, char error[MP_ERROR_SIZE]);
-/* t0 is known: times count from here. */
+/* Sets t0, from which times count, and starts the flows. */
 void mp_flows_begin(mp_flows *flows, uint64_t t0_us);
 /* Closes all connections. */
 void mp_flows_stop(mp_flows *flows);
-/* What they carried over time, as JSON Lines (docs/reference/results.md). False with errno set. */
+/* Writes the bytes received over time, as JSON Lines (docs/reference/results.md). False with errno set. */
 bool mp_flows_write(const mp_flows *flows, const mp_result *file);
-/* An array with an object for each flow: name, cc, direction, path, received_bytes, connections, failures. */
+/* Returns an array with an object for each flow: name, cc, direction, path, received_bytes, connections, failures. */
 json_t *mp_flows_report(const mp_flows *flows);
-void mp_flows_free(mp_flows *flows); /* NULL is fine in all of these */
+void mp_flows_free(mp_flows *flows); /* flows may be NULL in all of these */
 
 #endif

@@ -1,5 +1,5 @@
-/* --lateness FILE: how late links, timers and endpoints were, slot by slot. From it comes the bound on what lateness
- * can have added to a result. */
+/* --lateness FILE: how late links, timers and endpoints were in each slot. The bound on the effect of lateness on a
+ * result is computed from it. */
 #ifndef RAILYARD_MPSHELL_LATE_H
 #define RAILYARD_MPSHELL_LATE_H
 
@@ -14,21 +14,21 @@
 typedef struct {
     bool wanted;
     mp_result file;
-    mp_series links; /* written by the packet loop alone */
+    mp_series links; /* written by the packet loop only */
     mp_timers *timers;
     mp_waits *waits;
-    mp_timers_found timers_found; /* once stopped */
+    mp_timers_found timers_found; /* set by mp_late_stop */
     mp_waits_found waits_found;
 } mp_late;
 
-/* Starts the threads, which wait for mp_late_begin(). init: COMMAND's; watched: processes outside. */
+/* Starts the threads, which record nothing before mp_late_begin(). init: COMMAND's; watched: processes outside. */
 void mp_late_start(mp_late *late, pid_t init, const pid_t *watched, size_t count);
 /* t0_us: CLOCK_MONOTONIC. */
 void mp_late_begin(mp_late *late, uint64_t t0_us);
 void mp_late_stop(mp_late *late);
-/* A packet that was due at due_us (since t0) left late_us later, or a packet may have waited unseen for so long. */
+/* Records that a packet due at due_us (since t0) left late_us later, or may have waited that long to be read. */
 void mp_late_record(mp_late *late, uint64_t due_us, uint64_t late_us);
-/* Writes the file; nothing without --lateness. False with errno set. */
+/* Writes the file if there is --lateness. False with errno set. */
 bool mp_late_write(const mp_late *late);
 void mp_late_free(mp_late *late);
 

@@ -24,7 +24,7 @@ struct mp_live {
     uint64_t before_us;
 };
 
-/* One direction: rate over the last period, queue, drops since t0. */
+/* Prints one direction: rate over the last period, queue, drops since t0. */
 static void put_link(FILE *out, const mp_live *live, size_t k, size_t way) {
     const link_stats *now = &live->now.links[k][way].stats;
     const link_stats *before = &live->before.links[k][way].stats;

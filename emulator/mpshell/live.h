@@ -1,5 +1,5 @@
-/* --live: what the links do, on stderr: a table that is drawn again four times a second on a terminal, else a line for
- * each path every second. A thread of its own asks the loop for the figures. */
+/* --live: figures of the links on stderr. On a terminal a table that is redrawn four times a second, else a line for
+ * each path every second. A separate thread asks the loop for the figures. */
 #ifndef RAILYARD_MPSHELL_LIVE_H
 #define RAILYARD_MPSHELL_LIVE_H
 
@@ -7,9 +7,9 @@
 
 typedef struct mp_live mp_live;
 
-/* NULL without memory. shell and mailbox are borrowed until mp_live_stop. */
+/* Returns NULL without memory, descriptor or thread. shell and mailbox are borrowed until mp_live_stop. */
 mp_live *mp_live_start(const mp_shell *shell, mp_mailbox *mailbox);
-/* After mp_mailbox_end. NULL is allowed. */
+/* Call it after mp_mailbox_end. NULL is allowed. */
 void mp_live_stop(mp_live *live);
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/text_file.h"
 #include "emulator/mpshell/result.h"
 
-#define MOST_QUEUED_BYTES ((size_t)256 << 20) /* a disk that is slower than the links must not take all memory */
+#define MOST_QUEUED_BYTES ((size_t)256 << 20) /* so that a disk slower than the links does not use up the memory */
 
 typedef struct log_chunk {
     struct log_chunk *next;
@@ -21,8 +21,8 @@ typedef struct log_chunk {
 
 struct mp_logfile {
     int fd;
-    int error; /* of the writer: errno of its first failure */
-    bool lost; /* of the caller: a chunk found no room */
+    int error; /* errno of the writer's first failure */
+    bool lost; /* set by the caller: a chunk had no room */
     size_t queued;
     bool closing;
     pthread_t writer;
@@ -32,7 +32,7 @@ struct mp_logfile {
     log_chunk **tail;
 };
 
-/* Takes all queued chunks at once; NULL when the file is being closed and nothing is left. */
+/* Takes all queued chunks; NULL: the file is being closed and there are none. */
 static log_chunk *take(mp_logfile *file) {
     pthread_mutex_lock(&file->mutex);
     while (!file->head && !file->closing)

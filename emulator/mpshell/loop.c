@@ -20,42 +20,42 @@
 #include "emulator/mpshell/outputs.h"
 #include "emulator/mpshell/traffic.h"
 
-#define READ_BATCH 64u /* packets from one device before the others have their turn */
+#define READ_BATCH 64u /* packets read from a device before the next device */
 #define EVENTS     (2 * MP_MAX_PATHS + 3)
-/* Under load: the loop looks at the devices this often, and for the last POLL_US before a deadline all the time. */
+/* Under load the loop reads the devices every MODERATION_US, and polls for the last POLL_US before a deadline. */
 #define LOAD_WINDOW_US       1000u
 #define MODERATE_FROM_PER_MS 8u
 #define MODERATION_US        250u
 #define POLL_US              40u
 #define DENSE_US             75u
-#define SPARSE_US            500u /* deadlines that far apart are worth polling */
+#define SPARSE_US            500u /* minimum distance of deadlines that are polled */
 #define SHORTEST_PAUSE_US    15u
-#define HOUSEKEEPING_US      250000u /* logs are brought up to date this often */
-#define AT_ONCE_US           20u     /* epoll_wait that took no longer did not sleep */
-#define MISSED_BLIND_US      1000u   /* traces have ms, so shorter blindness misses nothing */
+#define HOUSEKEEPING_US      250000u /* interval of updates of the logs */
+#define AT_ONCE_US           20u     /* a shorter epoll_wait did not sleep */
+#define MISSED_BLIND_US      1000u   /* traces have whole ms: a shorter time without reads misses nothing */
 #define FIFO_PRIORITY        50
 #define KILLING_SIGNALS      3 /* the third interrupt kills */
 
-/* What an epoll event belongs to: a direction, or one of these. */
+/* Source of an epoll event: a direction's number, or one of these. */
 enum { EVENT_SIGNAL = -1, EVENT_STATUS = -2, EVENT_MAILBOX = -3 };
 
 typedef struct {
     mp_shell *shell;
     mp_command *command;
-    mp_direction *directions[2 * MP_MAX_LINKS]; /* by their numbers */
-    size_t direction_count, device_count;       /* the first so many read devices */
-    size_t first;                               /* whose turn it is to be served first */
+    mp_direction *directions[2 * MP_MAX_LINKS]; /* index: their numbers */
+    size_t direction_count, device_count;       /* directions[0 .. device_count) read devices */
+    size_t first;                               /* index of the direction that is served first */
     int epoll_fd;
     int signal_fd;
     uint64_t slept_us;
     uint64_t next_send_us; /* the earliest deadline of a link */
     uint64_t next_housekeeping_us;
-    uint64_t window_us; /* packets are counted since then, to know the load */
+    uint64_t window_us; /* start of the interval in which reads are counted */
     uint64_t reads;
-    uint64_t sent_us; /* when something was last due */
+    uint64_t sent_us; /* when a packet was last due */
     bool moderated;
-    bool virtual_time; /* a wake-up costs nothing */
-    bool more;         /* a device may have more than the last batch */
+    bool virtual_time; /* wake-ups cost nothing */
+    bool more;         /* a device may have more packets than the last batch */
     int interrupts;
     bool logging;
     bool ended;
@@ -90,10 +90,10 @@ static bool prepare(mp_loop *loop, char error[MP_ERROR_SIZE]) {
     return bad == 0 || mp_fail(error, "cannot watch a device: %s", strerror(errno));
 }
 
-/* Real-time priority and resident memory where that is permitted. Children do not inherit the priority. */
+/* Sets real-time priority and locks memory if permitted. Children do not inherit the priority. False: no priority. */
 static bool become_real_time(void) {
     struct sched_param parameters = {.sched_priority = FIFO_PRIORITY};
-    prctl(PR_SET_TIMERSLACK, 1ul); /* for those who may not have the priority */
+    prctl(PR_SET_TIMERSLACK, 1ul); /* in case the priority is not permitted */
     mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
     return sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &parameters) == 0;
 }
@@ -104,7 +104,7 @@ static void become_ordinary(void) {
     munlockall();
 }
 
-/* What was in the devices before t0 belongs to no emulation. */
+/* Discards packets that came before t0. */
 static void discard_input(const mp_loop *loop) {
     uint8_t scratch[LINK_PACKET_CAPACITY];
     for (size_t i = 0; i < loop->device_count; i++) {
@@ -119,8 +119,7 @@ static void fix_t0(mp_loop *loop) {
     loop->shell->t0_epoch_ms = loop->shell->t0_epoch_ns / 1000000u;
 }
 
-/* Reads a batch; since is when the device was last looked at, if the loop was busy elsewhere since then. Stops when
- * something is to be sent. */
+/* Reads a batch from a device; stops early if a packet is due. since: when the loop stopped watching the device. */
 static void take_in(mp_loop *loop, mp_direction *direction, uint64_t since) {
     uint64_t now = since_t0(loop);
     const bool blind = now > since && now - since >= MISSED_BLIND_US;
@@ -132,18 +131,18 @@ static void take_in(mp_loop *loop, mp_direction *direction, uint64_t since) {
         loop->reads++;
         if (i == 0 && blind && result == MP_READ_ONE)
             mp_late_record(&loop->shell->late, since, now - since);
-        if (i == 0) { /* what comes later is not due earlier */
+        if (i == 0) { /* later packets are not due earlier */
             uint64_t due = link_next_deadline(direction->entry->link);
             loop->next_send_us = due < loop->next_send_us ? due : loop->next_send_us;
         }
     }
-    if (result == MP_READ_GONE) /* COMMAND deleted the device */
+    if (result == MP_READ_GONE) /* COMMAND has deleted the device */
         epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, direction->from_fd, NULL);
     loop->more |= result == MP_READ_ONE;
     direction->looked_us = now;
 }
 
-/* Each write makes those that are due with it later, so that the links take turns to be first. */
+/* Sends all due packets. Each write delays the other packets, so the links take turns to be first. */
 static void send_all_due(mp_loop *loop) {
     bool any = false;
     for (size_t i = 0; i < loop->direction_count; i++) {
@@ -159,7 +158,7 @@ static void send_all_due(mp_loop *loop) {
         loop->first = (loop->first + 1) % loop->direction_count;
 }
 
-/* A signal from the terminal has already reached COMMAND, which is in the same process group; others are passed on. */
+/* Passes a signal on to COMMAND, unless it is from the terminal: COMMAND, in the same process group, already has it. */
 static void take_signal(mp_loop *loop) {
     struct signalfd_siginfo info;
     if (read(loop->signal_fd, &info, sizeof info) != (ssize_t)sizeof info)
@@ -172,7 +171,7 @@ static void take_signal(mp_loop *loop) {
         mp_command_kill(loop->command);
 }
 
-/* Without deliveries to make, logs still get their lines for the opportunities that pass. */
+/* Writes the logs' lines of opportunities that pass without deliveries. */
 static void keep_house(mp_loop *loop, uint64_t now) {
     if (!loop->logging || now < loop->next_housekeeping_us)
         return;
@@ -185,7 +184,7 @@ static void keep_house(mp_loop *loop, uint64_t now) {
     loop->next_housekeeping_us = now + HOUSEKEEPING_US;
 }
 
-/* When the loop has to act next, whatever comes in. */
+/* Returns when the loop must act next even if no packet comes in. */
 static uint64_t next_deadline(mp_loop *loop) {
     loop->next_send_us = LINK_NEVER;
     for (size_t i = 0; i < loop->direction_count; i++) {
@@ -196,7 +195,7 @@ static uint64_t next_deadline(mp_loop *loop) {
     return house_first ? loop->next_housekeeping_us : loop->next_send_us;
 }
 
-/* Counts what came in; many packets a ms switch moderation on, but in virtual time, in which it would save nothing. */
+/* Switches moderation on if there were many reads per ms, except in virtual time, in which it would save nothing. */
 static void judge_load(mp_loop *loop, uint64_t now) {
     uint64_t elapsed = now - loop->window_us;
     if (elapsed >= LOAD_WINDOW_US) {
@@ -206,9 +205,9 @@ static void judge_load(mp_loop *loop, uint64_t now) {
     }
 }
 
-/* Under load, a wake-up for every packet would cost more than the packet. The devices' queues hold what comes in
- * meanwhile, and the loop is back before the next deadline, but DENSE_US after the last: the opportunities of a
- * constant rate may follow one another in a few us. */
+/* Returns the end of a pause; 0: no pause. Under load, a wake-up per packet would cost more than the packet. The
+ * devices' queues hold packets meanwhile. The loop is back before the next deadline, but no earlier than DENSE_US after
+ * the last one: opportunities of a constant rate may be a few us apart. */
 static uint64_t pause_until(const mp_loop *loop, uint64_t now, uint64_t deadline, uint64_t poll_us) {
     uint64_t end = now + MODERATION_US;
     uint64_t before = deadline > poll_us ? deadline - poll_us : 0;
@@ -223,9 +222,8 @@ static void sleep_until(const mp_loop *loop, uint64_t end) {
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
-/* Waits for packets until the deadline; *wanted is when it meant to be back at the latest. Real-time priority has no
- * timer slack, so this is exact to the timer; shortly before a deadline it does not sleep at all if that is asked for,
- * and under load. */
+/* Waits for packets until the deadline *wanted; sets it to the latest intended return. Exact to the timer, because
+ * real-time priority has no timer slack. With --busy-poll or under load it polls shortly before a deadline. */
 static int wait_for_events(mp_loop *loop, struct epoll_event *events, uint64_t now, uint64_t *wanted) {
     uint64_t deadline = *wanted;
     bool sparse = deadline > loop->sent_us + SPARSE_US;
@@ -269,7 +267,7 @@ static bool turn(mp_loop *loop, char error[MP_ERROR_SIZE]) {
     if (n < 0 && errno != EINTR)
         return mp_fail(error, "cannot wait for packets: %s", strerror(errno));
     uint64_t woken = since_t0(loop);
-    /* Asleep until the packet came, or woken late: the deadline shows by how much. */
+    /* Slept until a packet came, or was woken late, after `wanted`. */
     bool at_once = woken - before < AT_ONCE_US;
     if (!at_once)
         loop->slept_us = wanted > before && wanted < woken ? wanted : woken;
@@ -281,7 +279,7 @@ static bool turn(mp_loop *loop, char error[MP_ERROR_SIZE]) {
     return true;
 }
 
-/* Up to the end of COMMAND: figures and logs. */
+/* Brings figures and logs up to the end of COMMAND. */
 static void settle(mp_loop *loop) {
     loop->shell->duration_us = since_t0(loop);
     mp_machine before = loop->shell->machine;
@@ -295,7 +293,7 @@ static void settle(mp_loop *loop) {
     }
 }
 
-/* Until COMMAND says that it is ready, drops its end of the socket, or has ended: then the next turn sees it. */
+/* Waits until COMMAND is ready, closes its end of the socket, or has ended, which the next turn notices. */
 static void wait_until_ready(mp_loop *loop) {
     struct pollfd awaited[3] = {{.fd = loop->command->ready_fd, .events = POLLIN},
                                 {.fd = loop->command->status_fd, .events = POLLIN},
@@ -305,7 +303,7 @@ static void wait_until_ready(mp_loop *loop) {
             take_signal(loop);
 }
 
-/* The links start with COMMAND, or when it has said that it is ready. */
+/* Starts COMMAND and the links: together, or the links when COMMAND is ready. */
 static void start(mp_loop *loop, void (*on_start)(mp_shell *)) {
     mp_shell *shell = loop->shell;
     bool when_ready = loop->command->ready_fd >= 0;

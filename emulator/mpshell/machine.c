@@ -8,7 +8,7 @@
 
 #include "base/text_file.h"
 
-/* The columns of /proc/stat (proc(5)); guest time is in user time, too. */
+/* The columns of /proc/stat (proc(5)); user time includes guest time. */
 enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, GUEST, GUEST_NICE, COLUMNS };
 
 mp_machine mp_machine_parse(const char *text, double ticks) {

@@ -1,24 +1,24 @@
-/* What the machine's processors did, by the kernel's count. */
+/* Processor time of the machine, as the kernel counts it. */
 #ifndef RAILYARD_MPSHELL_MACHINE_H
 #define RAILYARD_MPSHELL_MACHINE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Seconds of processor time over all cores, since the machine's start or over a time. */
+/* Seconds of processor time over all cores, since the machine's start or over an interval. */
 typedef struct {
     bool known;
     size_t cores;
-    double busy_s;  /* in any process or in the kernel of this machine */
+    double busy_s;  /* in processes and the kernel of this machine */
     double steal_s; /* taken by the host of this virtual machine */
     double guest_s; /* of busy_s, in virtual machines on this one */
 } mp_machine;
 
-/* Reads the text of /proc/stat; ticks: clock ticks a second. */
+/* Parses the text of /proc/stat. ticks: clock ticks per second. */
 mp_machine mp_machine_parse(const char *text, double ticks);
-/* The counts up to now. */
+/* Returns the counts up to now. */
 mp_machine mp_machine_read(void);
-/* What was added between the two. */
+/* Returns `after` minus `before`. */
 mp_machine mp_machine_between(const mp_machine *before, const mp_machine *after);
 
 #endif

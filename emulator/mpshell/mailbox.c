@@ -27,7 +27,7 @@ bool mp_mailbox_ask(mp_mailbox *mailbox, mp_request *request) {
         request->next = mailbox->waiting;
         mailbox->waiting = request;
         if (write(mailbox->fd, &one, sizeof one) != (ssize_t)sizeof one)
-            mailbox->open = false; /* cannot happen with so few requests */
+            mailbox->open = false; /* impossible with so few requests */
     }
     while (mailbox->open && !request->done)
         pthread_cond_wait(&mailbox->changed, &mailbox->mutex);

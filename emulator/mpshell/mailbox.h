@@ -1,5 +1,5 @@
-/* Requests of other threads to the packet loop, which alone may touch the links. A caller waits until the loop has done
- * what it asked for; the loop never waits. */
+/* Requests of other threads to the packet loop, which alone may use the links. A caller waits until the loop has
+ * handled its request; the loop never waits for callers. */
 #ifndef RAILYARD_MPSHELL_MAILBOX_H
 #define RAILYARD_MPSHELL_MAILBOX_H
 
@@ -22,9 +22,9 @@ typedef struct mp_request {
     bool ways[2];       /* uplink, downlink */
     link_change change; /* its trace lives as long as the shell */
     bool asks_figures;
-    bool has_interface; /* the interface goes or returns with its links, as change.is_up says */
+    bool has_interface; /* removes or restores the interface with its links, by change.is_up */
     mp_figures *figures;
-    uint64_t done_us; /* answer: when, since t0 */
+    uint64_t done_us; /* answer: time of handling, us since t0 */
     bool done;
     struct mp_request *next;
 } mp_request;
@@ -39,11 +39,11 @@ struct mp_mailbox {
 
 /* False with errno set. */
 bool mp_mailbox_open(mp_mailbox *mailbox);
-/* For other threads: false if the loop has ended. */
+/* For other threads: waits until the request is handled. False if the loop has ended. */
 bool mp_mailbox_ask(mp_mailbox *mailbox, mp_request *request);
-/* For the loop: does what is asked, at now (us since t0). */
+/* For the loop: handles the requests at `now` (us since t0). */
 void mp_mailbox_serve(mp_mailbox *mailbox, mp_shell *shell, uint64_t now);
-/* From now on nothing is done any more; those who wait go on. */
+/* Ends the mailbox: no request is handled from now on, and waiting callers return. */
 void mp_mailbox_end(mp_mailbox *mailbox);
 void mp_mailbox_close(mp_mailbox *mailbox);
 

@@ -25,7 +25,7 @@
 #include "emulator/mpshell/virtual.h"
 
 #define EXIT_CANNOT_START 2
-#define EXIT_INCOMPLETE   1 /* the command succeeded, and a log or the summary could not be written completely */
+#define EXIT_INCOMPLETE   1 /* COMMAND succeeded, but an output file is incomplete */
 
 static void init_shell(mp_shell *shell) {
     shell->path_count = shell->options.path_count;
@@ -52,14 +52,14 @@ static void connect_links(mp_shell *shell) {
     }
 }
 
-/* The signals that are passed on to COMMAND are taken by the loop. Returns the signalfd. */
+/* Blocks the signals that the loop passes on to COMMAND. Returns their signalfd, or -1 with a sentence in error. */
 static int block_signals(sigset_t *original, char error[MP_ERROR_SIZE]) {
     static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
     sigset_t set;
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof passed_on / sizeof passed_on[0]; i++)
         sigaddset(&set, passed_on[i]);
-    signal(SIGCHLD, SIG_DFL); /* a caller may ignore it, and then children cannot be waited for */
+    signal(SIGCHLD, SIG_DFL); /* if a caller ignores it, children cannot be waited for */
     sigprocmask(SIG_BLOCK, &set, original);
     int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return fd >= 0 ? fd : mp_no_fd(error, "cannot watch signals: %s", strerror(errno));
@@ -77,7 +77,7 @@ static void warn_of_device_drops(const mp_shell *shell) {
     }
 }
 
-/* COMMAND knows nothing of the limit that ended it. */
+/* Reports the limit that ended COMMAND, which COMMAND cannot know. */
 static void tell_spinning(const mp_shell *shell, int status) {
     if (shell->command_fifo && WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) {
         fprintf(stderr, "mpshell: %s was ended: with --real-time nothing may use a core for %u s without sleeping\n",
@@ -85,7 +85,7 @@ static void tell_spinning(const mp_shell *shell, int status) {
     }
 }
 
-/* What runs beside the loop, in threads of their own, from before COMMAND starts until after it ends. */
+/* Threads beside the loop, from before COMMAND starts until after it ends. */
 typedef struct {
     mp_mailbox mailbox;
     mp_control *control;
@@ -165,7 +165,7 @@ static bool start_and_run(mp_shell *shell, int *status, bool *complete, char err
     return good;
 }
 
-/* Complains unless all is good, which is returned. */
+/* Prints the error unless `good`, which it returns. */
 static bool tell(bool good, char error[MP_ERROR_SIZE]) {
     if (!good)
         error_say("mpshell", "%s", error);

@@ -8,7 +8,7 @@
 
 #include "emulator/mpshell/run.h"
 
-#define MARK "mpshell-" /* a rule's comment is this and the device's name */
+#define MARK "mpshell-" /* a rule's comment is MARK and the device's name */
 
 typedef struct {
     char *restore; /* programs */
@@ -35,7 +35,7 @@ static bool forwards(const nat_family *family) {
     return value != '0';
 }
 
-/* The rules of all paths, to be added or deleted. */
+/* Adds to the script the addition or deletion of all paths' rules. */
 static void rules(const mp_shell *shell, bool v6, bool add, mp_script *script) {
     for (size_t t = 0; t < 2; t++) {
         mp_script_add(script, "*%s\n", tables[t]);
@@ -57,7 +57,7 @@ static void rules(const mp_shell *shell, bool v6, bool add, mp_script *script) {
     }
 }
 
-/* The device that a rule of ours names; false for all other rules. */
+/* Finds the device of a rule that an mpshell made; false for other rules. */
 static bool device_of(const char *rule, char device[IF_NAMESIZE]) {
     const char *mark = strstr(rule, "--comment " MARK);
     if (!mark)
@@ -66,7 +66,7 @@ static bool device_of(const char *rule, char device[IF_NAMESIZE]) {
            sscanf(strstr(mark, MARK) + strlen(MARK), "%15[a-z0-9-]", device) == 1;
 }
 
-/* Deletes the rules whose device is gone. */
+/* Deletes the rules of mpshells whose device is gone. */
 static void sweep(const nat_family *family) {
     mp_script script = {.used = 0};
     char error[MP_ERROR_SIZE];

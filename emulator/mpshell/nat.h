@@ -1,12 +1,12 @@
-/* --nat: what COMMAND sends beyond the outside machine leaves with the outside's address, by rules of iptables and
- * ip6tables that carry the name of the path's outside device. Rules of devices that are gone were left by an mpshell
- * that was killed, and the next start with --nat removes them. */
+/* --nat: packets that COMMAND sends beyond the outside machine leave with the outside's address, by rules of iptables
+ * and ip6tables that contain the name of the path's outside device. A rule whose device is gone was left by an mpshell
+ * that was killed; the next start with --nat removes it. */
 #ifndef RAILYARD_MPSHELL_NAT_H
 #define RAILYARD_MPSHELL_NAT_H
 
 #include "emulator/mpshell/shell.h"
 
-/* In the outside namespace, once the devices are there. False with a sentence in error. */
+/* Adds the rules. Call it in the outside namespace, once the devices exist. False with a sentence in error. */
 bool mp_nat_start(mp_shell *shell, char error[MP_ERROR_SIZE]);
 /* Removes the rules, if there are any. */
 void mp_nat_stop(mp_shell *shell);

@@ -19,11 +19,11 @@
 #include "emulator/mpshell/run.h"
 #include "emulator/mpshell/tun.h"
 
-#define FIRST_TABLE 1000 /* routing table of path k, and the priority of its rule: 1000 + k */
+#define FIRST_TABLE 1000 /* path k: number of its routing table and priority of its rule are 1000 + k */
 
 static char *const ip6_batch[] = {"ip", "-6", "-batch", "-", NULL};
 
-/* A path of a flow is nobody's default. */
+/* Only COMMAND's paths have default routes in the main table. */
 static void add_inside_routes(mp_script *script, const mp_path *path, size_t k, bool is_told) {
     char network[MP_ADDRESS_SIZE];
     const char *name = path->options->name;
@@ -72,7 +72,7 @@ static bool configure_inside6(const mp_shell *shell, char error[MP_ERROR_SIZE]) 
     return script.used == 0 || mp_run(ip6_batch, &script, error);
 }
 
-/* The kernel takes MP_MAX_SUBFLOWS endpoints in all: IPv4 addresses first, then as many of IPv6 as have room. */
+/* The kernel takes MP_MAX_SUBFLOWS endpoints in all: IPv4 addresses first, then IPv6 addresses as far as they fit. */
 static bool has_endpoint(const mp_shell *shell, size_t k) {
     return shell->options.mptcp && k < shell->told_count && k < MP_MAX_SUBFLOWS;
 }
@@ -82,7 +82,7 @@ static bool has_endpoint6(const mp_shell *shell, size_t k) {
            shell->told_count + k < MP_MAX_SUBFLOWS;
 }
 
-/* IDs are 1 + k, of IPv6 1 + MP_MAX_SUBFLOWS + k. */
+/* IDs are 1 + k for IPv4 and 1 + MP_MAX_SUBFLOWS + k for IPv6. */
 static void add_mptcp_endpoints(mp_script *script, const mp_shell *shell, size_t k) {
     static const char line[] = "mptcp endpoint add %s id %zu dev %s subflow\n";
     const mp_path *path = &shell->paths[k];
@@ -130,7 +130,7 @@ static bool configure_inside(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     const char *devices[MP_MAX_PATHS];
     mp_sysctl_write("0", "net/ipv4/conf/all/rp_filter");
     mp_sysctl_write("0", "net/ipv4/conf/default/rp_filter");
-    mp_sysctl_write("1", "net/ipv4/ip_forward"); /* for shells inside of this one */
+    mp_sysctl_write("1", "net/ipv4/ip_forward"); /* for mpshells inside this one */
     mp_script_add(&script, "link set dev lo up\n");
     for (size_t k = 0; k < shell->path_count; k++) {
         mp_path *path = &shell->paths[k];
@@ -173,7 +173,7 @@ bool mp_netns_build(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     return good;
 }
 
-/* Addresses and routes go with the device; the rules by source address stay, and so do queue and sysctls. */
+/* Removes or restores addresses and routes. Rules by source address, queue and sysctls stay. */
 static bool change_interface(mp_shell *shell, size_t k, bool up, char error[MP_ERROR_SIZE]) {
     mp_script script = {.used = 0};
     const mp_path *path = &shell->paths[k];
@@ -190,7 +190,7 @@ static bool change_interface(mp_shell *shell, size_t k, bool up, char error[MP_E
     return mp_run(mp_ip_batch, &script, error);
 }
 
-/* Namespaces are a thread's own. */
+/* Changes only the calling thread's network namespace. */
 bool mp_netns_set_interface(mp_shell *shell, size_t k, bool up, char error[MP_ERROR_SIZE]) {
     bool other = shell->inside_netns >= 0;
     if (other && setns(shell->inside_netns, CLONE_NEWNET) != 0)

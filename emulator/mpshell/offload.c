@@ -55,7 +55,7 @@ static bool is_ipv6(const uint8_t *data) {
     return data[0] >> 4 == 6;
 }
 
-/* Length, identification and checksum of the IP header; then what the transport checksum starts from. */
+/* Writes length and checksum of the IP header, and the pseudo header's sum as the start of the transport checksum. */
 static void finish_headers(uint8_t *data, size_t length, size_t transport, uint16_t checksum_offset, uint8_t protocol) {
     uint64_t pseudo = (uint64_t)protocol + (length - transport);
     if (is_ipv6(data)) {
@@ -129,8 +129,8 @@ bool mp_super_next(mp_super *super, link_packet *packet) {
     return true;
 }
 
-/* Bytes of the headers of a whole UDP packet without IP options whose checksum the kernel left to the device (so that
- * a wrong one is not made good); 0 for all others. */
+/* Returns the bytes of the headers of a whole UDP packet without IP options whose checksum the kernel left to the
+ * device (so that a wrong one is not corrected); 0 for other packets. */
 static size_t mergeable_headers(const link_packet *packet) {
     const uint8_t *data = packet->data;
     size_t ip = packet->length >= IPV6_HEADER + UDP_HEADER && is_ipv6(data) ? IPV6_HEADER : IPV4_HEADER;
@@ -143,15 +143,15 @@ static size_t mergeable_headers(const link_packet *packet) {
     return whole && data[9] == IPPROTO_UDP && get16(data + 2) == packet->length ? ip + UDP_HEADER : 0;
 }
 
-/* Same addresses, ports, class of service, hop limit. */
+/* Whether addresses, ports, class of service, hop limit and protocol are the same. */
 static bool same_flow(const uint8_t *a, const uint8_t *b, size_t headers) {
     if (headers == IPV6_HEADER + UDP_HEADER)
         return memcmp(a, b, 4) == 0 && memcmp(a + 6, b + 6, 38) == 0;
     return memcmp(a, b, 2) == 0 && memcmp(a + 6, b + 6, 4) == 0 && memcmp(a + 12, b + 12, 12) == 0;
 }
 
-/* RFC 6864: the identification of a packet that must not be fragmented means nothing. That of others counts on, as it
- * does when the receiving kernel takes the super-packet apart. */
+/* Whether the identification is that of the next segment when the receiving kernel splits the super-packet. RFC 6864:
+ * it has no meaning in a packet that must not be fragmented. */
 static bool id_continues(const mp_group *group, const uint8_t *data) {
     const uint8_t *first = group->packets[0]->data;
     return is_ipv6(data) || (data[6] & DONT_FRAGMENT) != 0 ||
@@ -182,7 +182,7 @@ bool mp_group_add(mp_group *group, link_packet *packet, bool may_merge) {
     return true;
 }
 
-/* Makes the first packet's headers those of a packet with so much payload. */
+/* Makes the first packet's headers those of a packet with this much payload. */
 static void set_udp_length(mp_group *group, size_t payload) {
     uint8_t *data = group->packets[0]->data;
     size_t transport = group->headers - UDP_HEADER;

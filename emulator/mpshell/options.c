@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 bool mp_options_is_name(const char *name, size_t length) {
-    static const char *const reserved[] = {"lo", "all", "default"}; /* names that the kernel uses itself */
+    static const char *const reserved[] = {"lo", "all", "default"}; /* names that the kernel uses */
     if (length == 0 || length >= MP_NAME_SIZE || name[0] == '-')
         return false;
     for (size_t i = 0; i < length; i++) {
@@ -77,7 +77,7 @@ mp_path_options *mp_options_add(mp_options *options, mp_link_kind kind, const ch
 
 /* ---- Settings with a form of their own ---- */
 
-/* COMMAND may change its directory and still find the file. */
+/* Makes the path absolute, so that COMMAND finds the socket from any directory. */
 static bool read_control(void *into, const char *text, char *reason, size_t cap) {
     mp_options *options = into;
     char *here = text[0] == '/' || text[0] == '\0' ? NULL : getcwd(NULL, 0);
@@ -88,7 +88,7 @@ static bool read_control(void *into, const char *text, char *reason, size_t cap)
                                         : error_set(reason, cap, "%.60s: the current directory is not known", text));
 }
 
-/* NAME is net.… as for sysctl(8), and leads nowhere else. */
+/* NAME is net.… as for sysctl(8); ".." and "/" are refused, so that it leads nowhere else. */
 static bool read_sysctl(void *into, const char *text, char *reason, size_t cap) {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
     mp_options *options = into;

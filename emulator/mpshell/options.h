@@ -24,9 +24,9 @@
 /* A path, or a bottleneck behind paths. */
 typedef struct {
     char name[MP_NAME_SIZE];
-    link_settings settings[2]; /* of the uplink, of the downlink */
-    link_via via[2];           /* of a path */
-    bool overridden;           /* in the configuration file, and changed by an option */
+    link_settings settings[2]; /* uplink, downlink */
+    link_via via[2];           /* of a path: uplink, downlink */
+    bool overridden;           /* from the configuration file, and changed by an option */
 } mp_path_options;
 
 typedef enum { MP_PATH, MP_BOTTLENECK } mp_link_kind;
@@ -37,22 +37,22 @@ typedef enum { MP_PATH, MP_BOTTLENECK } mp_link_kind;
 typedef struct {
     char name[MP_NAME_SIZE];
     char cc[MP_CC_SIZE];
-    const char *path;         /* COMMAND's path that carries them; NULL: a link of their own does */
-    const char *via;          /* the bottlenecks behind that link; NULL: path is given */
-    const char *rate, *delay; /* of that link; NULL: the defaults */
+    const char *path;         /* COMMAND's path that carries them; NULL: they have their own link */
+    const char *via;          /* bottlenecks behind their own link; NULL: path is given */
+    const char *rate, *delay; /* of their own link; NULL: the defaults */
     uint32_t is_down;         /* the client receives */
     uint32_t count;
-    uint64_t from_us, to_us; /* since t0; to 0: until COMMAND ends */
-    uint64_t size_bytes;     /* of a connection; 0: without end */
-    uint64_t pause_us;       /* between connections; MP_NO_PAUSE: there is one */
-    size_t at;               /* the number of the path */
+    uint64_t from_us, to_us; /* since t0; to_us 0: until COMMAND ends */
+    uint64_t size_bytes;     /* of a connection; 0: unlimited */
+    uint64_t pause_us;       /* between connections; MP_NO_PAUSE: only one connection */
+    size_t at;               /* number of the path that carries them */
 } mp_flow_options;
 
 /* --keep-awake */
 typedef enum { MP_KEEP_AWAKE_AUTO, MP_KEEP_AWAKE_ON, MP_KEEP_AWAKE_OFF } mp_keep_awake;
 extern const char *const mp_keep_awake_names[4]; /* as the option takes them; ends with NULL */
 
-/* What the configuration file said, and what was made of it. */
+/* A text that the options own. */
 typedef struct mp_text {
     struct mp_text *next;
     char text[];
@@ -61,12 +61,12 @@ typedef struct mp_text {
 typedef struct {
     mp_path_options paths[MP_MAX_PATHS];
     size_t path_count;
-    size_t told_count; /* the first so many are COMMAND's; the others are of flows */
+    size_t told_count; /* paths[0 .. told_count) are COMMAND's, the others belong to flows */
     mp_path_options bottlenecks[LINK_BOTTLENECKS_MOST];
     size_t bottleneck_count;
     mp_flow_options flows[MP_MAX_FLOWS];
     size_t flow_count;
-    const char *flow_log; /* file for what they carried over time; NULL = none */
+    const char *flow_log; /* file for the flows' bytes over time; NULL = none */
     uint64_t seed;
     uint64_t start_offset_ms;
     const char *config;       /* NULL = none */
@@ -75,49 +75,49 @@ typedef struct {
     const char *pcap;         /* directory; NULL = no captures */
     const char *control;      /* path of a Unix socket; NULL = none */
     const char *outside;      /* Unix socket of the mpshell whose namespace is the outside; NULL = the current one */
-    const char *lend_outside; /* Unix socket at which to lend the current namespace, and no more; NULL = run COMMAND */
-    uint64_t probe_ms;        /* measure lateness for so long, and no more; 0 = run COMMAND */
+    const char *lend_outside; /* Unix socket at which to lend the namespace instead of a run; NULL = run COMMAND */
+    uint64_t probe_ms;        /* measure lateness for this time instead of a run; 0 = run COMMAND */
     uint64_t snaplen;
     uint64_t busy_poll_us;
     mp_keep_awake keep_awake;
-    const char *user;              /* NULL = who called sudo, else as mpshell itself */
+    const char *user;              /* NULL = the caller of sudo, else mpshell's own user */
     const char *netstat;           /* file for the inside's protocol counters; NULL = none */
     const char *lateness;          /* file for the lateness over time; NULL = none */
-    pid_t watched[MP_MAX_WATCHED]; /* processes outside whose waits are in it */
+    pid_t watched[MP_MAX_WATCHED]; /* processes outside whose waits count there */
     size_t watched_count;
     const char *sysctls[MP_MAX_SYSCTLS]; /* NAME=VALUE, of the inside */
     size_t sysctl_count;
     bool live;
     bool nat;
     bool mptcp;
-    uint64_t mptcp_subflows, mptcp_addresses; /* limits of its path manager, beside the number of paths */
+    uint64_t mptcp_subflows, mptcp_addresses; /* limits of its path manager; the number of paths is another */
     bool no_offload;
     bool start_when_ready;
     bool real_time; /* COMMAND runs under SCHED_FIFO, below mpshell */
     bool in_virtual_time;
     bool help;
-    size_t of_file[2];  /* the first so many paths, and bottlenecks, come from the configuration file */
+    size_t of_file[2];  /* number of the first paths and bottlenecks that come from the configuration file */
     char **command;     /* into argv, NULL-terminated */
     char *command_line; /* argv in one line, for the logs */
-    mp_text *texts;     /* those of the texts above that are not argv's */
+    mp_text *texts;     /* texts above that are not in argv */
 } mp_options;
 
-/* Over mp_options: all that a configuration file can have, too. */
+/* Rows over mp_options: the options that a configuration file may also set. */
 extern const setting mp_option_rows[];
 
 void mp_options_free(mp_options *options);
-/* The options' own copy of a text; NULL: out of memory. */
+/* Returns a copy of the text that the options own; NULL: no memory. */
 char *mp_options_keep(mp_options *options, const char *text);
-/* Whether it can name a device. */
+/* Whether the name can name a device. */
 bool mp_options_is_name(const char *name, size_t length);
-/* The options' own copy of "folder/name"; NULL: out of memory. */
+/* Returns "folder/name", which the options own; NULL: no memory. */
 char *mp_options_keep_joined(mp_options *options, const char *folder, const char *name);
 /* Sets one option (not path, config, help) by its name, from a copy of the value; switches take true, false, yes and
  * no. False with one sentence in error. */
 bool mp_options_set(mp_options *options, const char *name, const char *value, char *error, size_t error_size);
-/* The paths, or the bottlenecks. */
+/* Returns the paths or the bottlenecks. */
 mp_path_options *mp_options_links(mp_options *options, mp_link_kind kind);
-/* A new one without settings; NULL and one sentence in error if the name is bad or taken, or there are too many. */
+/* Adds one without settings. NULL with one sentence in error if the name is invalid or taken, or there are too many. */
 mp_path_options *mp_options_add(mp_options *options, mp_link_kind kind, const char *name, size_t length, char *error,
                                 size_t error_size);
 

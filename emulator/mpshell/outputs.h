@@ -1,16 +1,16 @@
-/* The files that fill while the links run: logs, exact times, captures. Writing is done by threads. */
+/* The files that grow while the links run: logs, exact times, captures. Threads write them. */
 #ifndef RAILYARD_MPSHELL_OUTPUTS_H
 #define RAILYARD_MPSHELL_OUTPUTS_H
 
 #include "emulator/mpshell/shell.h"
 
-/* Opens the files. It starts threads, so processes are to be made before. False with a sentence in error. */
+/* Opens the files. Starts threads, so fork processes before. False with a sentence in error. */
 bool mp_outputs_open(mp_shell *shell, char error[MP_ERROR_SIZE]);
-/* Writes the opening lines, once t0 is known. */
+/* Writes the opening lines. Call it once t0 is set. */
 void mp_outputs_begin(mp_shell *shell);
-/* Hands to the threads what is gathered. */
+/* Passes the gathered data to the threads. */
 void mp_outputs_flush(mp_direction *direction);
-/* Closes the files; tells on stderr what could not be written, and returns false then. */
+/* Closes the files. False, after messages on stderr, if any is incomplete. */
 bool mp_outputs_close(mp_shell *shell);
 
 #endif

@@ -15,8 +15,8 @@
 #include "emulator/mpshell/outside_devices.h"
 #include "emulator/mpshell/tun.h"
 
-#define PROTOCOL        0x6d700002u /* to be counted up when a structure changes */
-#define WAIT_LIMIT_US   15000000ull /* for the other container to start */
+#define PROTOCOL        0x6d700002u /* increment it when a structure changes */
+#define WAIT_LIMIT_US   15000000ull /* time for the other container to start */
 #define WAIT_STEP_NS    10000000l
 #define REPLY_LIMIT_S   30
 #define COUNTERS_PLEASE 'c'
@@ -31,7 +31,7 @@ typedef struct {
 
 typedef struct {
     uint32_t protocol;
-    uint32_t path_count; /* and so many descriptors; 0: error tells why */
+    uint32_t path_count; /* also the number of descriptors; 0: `error` says why */
     char error[MP_ERROR_SIZE];
     mp_ends paths[MP_MAX_PATHS];
 } helper_reply;
@@ -62,7 +62,7 @@ static ssize_t receive(int fd, void *data, size_t size) {
 
 /* ---- the side that lends */
 
-/* As a container's first process it gets no signal that it does not handle. */
+/* A container's first process gets only signals that it handles. */
 static void leave(int number) {
     (void)number;
     _exit(0);
@@ -75,8 +75,8 @@ static int await_borrower(const char *path, char error[MP_ERROR_SIZE]) {
     if (fd < 0)
         return -1;
     if (lstat(path, &there) == 0 && S_ISSOCK(there.st_mode))
-        unlink(path);          /* of one that was killed */
-    mode_t mask = umask(0177); /* its owner alone may connect */
+        unlink(path);          /* left by one that was killed */
+    mode_t mask = umask(0177); /* only its owner may connect */
     int rc = bind(fd, (const struct sockaddr *)&address, sizeof address);
     umask(mask);
     if (rc != 0 || listen(fd, 1) != 0) {
@@ -112,7 +112,7 @@ static void describe(const mp_shell *shell, helper_reply *reply) {
         reply->paths[k] = shell->paths[k].ends;
 }
 
-/* Sends the reply with the descriptors of the devices, and keeps no copy: a device goes with its last descriptor. */
+/* Sends the reply with the devices' descriptors and closes its own: a device vanishes with its last descriptor. */
 static bool hand_over(int fd, mp_shell *shell, helper_reply *reply) {
     union {
         struct cmsghdr align;
@@ -177,7 +177,7 @@ static int connect_lender(const char *path, char error[MP_ERROR_SIZE]) {
     struct timeval limit = {.tv_sec = REPLY_LIMIT_S};
     struct timespec step = {.tv_nsec = WAIT_STEP_NS};
     uint64_t until = clock_us() + WAIT_LIMIT_US;
-    sigset_t ends; /* signals that are blocked until COMMAND gets them */
+    sigset_t ends; /* signals that are blocked at this time */
     sigemptyset(&ends);
     sigaddset(&ends, SIGINT);
     sigaddset(&ends, SIGTERM);
@@ -198,7 +198,7 @@ static int connect_lender(const char *path, char error[MP_ERROR_SIZE]) {
     return fd;
 }
 
-/* Takes the descriptors out of a message, as many as fit; the rest of what another program may have sent is closed. */
+/* Takes up to `count` descriptors out of a message; closes further ones, which another program may have sent. */
 static size_t take_descriptors(struct msghdr *message, int *into, size_t count) {
     size_t taken = 0;
     for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header)) {

@@ -13,8 +13,8 @@
 #include "emulator/mpshell/devices.h"
 #include "emulator/mpshell/tun.h"
 
-/* Holds 100.64.N.0/30 in the outside namespace against other mpshells: abstract socket names belong to the network
- * namespace, can be bound once, and vanish with the process. Returns the socket, or -1 if N is taken. */
+/* Reserves 100.64.N.0/30 in the outside namespace: abstract socket names belong to the network namespace, can be bound
+ * once, and vanish with the process. Returns the socket, or -1 if another mpshell has N. */
 static int claim_range(unsigned n) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "mpshell/100.64.%u.0", n);
@@ -27,7 +27,7 @@ static int claim_range(unsigned n) {
     return fd;
 }
 
-/* Is any address of 100.64.N.0/24 configured in the current namespace? */
+/* Whether any address of 100.64.N.0/24 is configured in the current namespace. */
 static bool range_in_use(const struct ifaddrs *list, unsigned n) {
     for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
         if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET) {
@@ -57,8 +57,8 @@ static bool claim_ranges(mp_shell *shell, const struct ifaddrs *list, unsigned b
     return true;
 }
 
-/* Finds consecutive free ranges for the paths and names their addresses. The search starts at a place that differs from
- * run to run: a server that still sends to the address of an earlier run must not reach this one. */
+/* Finds consecutive free ranges for the paths and sets their addresses. The search starts at a different range in each
+ * run, so that a server that still sends to an address of an earlier run does not reach this one. */
 static bool choose_addresses(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     struct ifaddrs *list = NULL;
     if (getifaddrs(&list) != 0)
@@ -86,8 +86,7 @@ static bool choose_addresses(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     return true;
 }
 
-/* The name carries the process ID; in another PID namespace the same number may be in use, then the next one is tried.
- */
+/* The device's name contains the process ID. If a process of another PID namespace uses it, tries the next number. */
 static bool open_outside(mp_path *path, size_t k, bool offload, char error[MP_ERROR_SIZE]) {
     bool busy = true;
     for (unsigned attempt = 0; attempt < 1000 && busy && path->outside_fd < 0; attempt++) {
@@ -113,7 +112,7 @@ static bool configure_outside(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     for (size_t k = 0; k < shell->path_count; k++) {
         char network[MP_ADDRESS_SIZE];
         mp_network_of(shell->paths[k].ends.outside_address, network);
-        /* Replies of sockets without an address of their own come from the gateway of path 0 over every path. */
+        /* Sockets that are not bound to an address reply from the gateway address of path 0 on every path. */
         mp_script_add(&script, "route add %s/30 dev %s src %s\n", network, shell->paths[k].ends.outside_name,
                       shell->paths[0].ends.outside_address);
         if (shell->paths[k].ends.outside_address6[0] != '\0') {
@@ -129,7 +128,7 @@ bool mp_outside_build(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     if (!choose_addresses(shell, error) || !configure_outside(shell, error))
         return false;
     if (shell->options.lend_outside && shell->options.mptcp) {
-        mp_allow_subflows(shell, &script); /* of the server beside it, which may not */
+        mp_allow_subflows(shell, &script); /* for the server in this namespace, which may not */
         return mp_run(mp_ip_batch, &script, error);
     }
     return true;

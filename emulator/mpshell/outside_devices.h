@@ -1,4 +1,4 @@
-/* The outside's part of the network: addresses and the outside devices, in the current namespace. */
+/* The outside part of the network: addresses and the outside devices, in the current namespace. */
 #ifndef RAILYARD_MPSHELL_OUTSIDE_DEVICES_H
 #define RAILYARD_MPSHELL_OUTSIDE_DEVICES_H
 
@@ -7,7 +7,7 @@
 /* Chooses the addresses of path_count paths and makes their outside devices. False with a sentence in
  * error. */
 bool mp_outside_build(mp_shell *shell, char error[MP_ERROR_SIZE]);
-/* Gives the addresses back to other mpshells. */
+/* Releases the addresses for other mpshells. */
 void mp_outside_release_addresses(mp_shell *shell);
 
 #endif

@@ -9,7 +9,7 @@
 #include "emulator/mpshell/summary.h"
 #include "emulator/mpshell/timers.h"
 
-#define SETTLE_US 20000u /* the threads and the spinners have their classes by then */
+#define SETTLE_US 20000u /* threads and spinners have their scheduling classes by then */
 
 static void sleep_for(uint64_t us) {
     struct timespec left = {.tv_sec = (time_t)(us / 1000000u), .tv_nsec = (long)(us % 1000000u) * 1000};

@@ -1,4 +1,4 @@
-/* mpshell --probe: whether this machine is on time now. */
+/* mpshell --probe: how late timers fire on this machine now. */
 #ifndef RAILYARD_MPSHELL_PROBE_H
 #define RAILYARD_MPSHELL_PROBE_H
 

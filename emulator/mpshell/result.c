@@ -18,7 +18,7 @@ int mp_output_open(const char *path, int flags) {
     return open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags | (may_follow ? 0 : O_NOFOLLOW), 0644);
 }
 
-/* What is neither a file nor nothing is opened now: later it could be something else. */
+/* Opens an existing device, pipe or link now, because COMMAND could replace it later. */
 static bool open_as_it_is(mp_result *result) {
     result->file = mp_output_open(result->path, 0);
     return result->file >= 0;

@@ -1,5 +1,5 @@
-/* A file that mpshell writes after COMMAND has ended. COMMAND may be another user's and write to the same folder: what
- * it leaves under the name leads mpshell to no other file. */
+/* A file that mpshell writes after COMMAND has ended. COMMAND may run as another user and write to the same folder:
+ * whatever it puts there under the name, mpshell does not write to another file. */
 #ifndef RAILYARD_MPSHELL_RESULT_H
 #define RAILYARD_MPSHELL_RESULT_H
 
@@ -7,20 +7,20 @@
 #include <stddef.h>
 
 typedef struct {
-    const char *path; /* as it was given; the caller's. NULL: none was asked for */
-    const char *name; /* the last part of path */
-    int folder;       /* where name is; -1 where file is open */
-    int file;         /* a device, a pipe, or where a link leads; -1: a file of that name is made or replaced */
+    const char *path; /* as given, owned by the caller; NULL: no file is wanted */
+    const char *name; /* last part of path */
+    int folder;       /* the folder of name; -1: file is open instead */
+    int file;         /* a device, a pipe, or the target of a link; -1: a file `name` is made or replaced */
 } mp_result;
 
-/* Finds the place before COMMAND starts. False with errno set. */
+/* Opens the folder or file. Call it before COMMAND starts. False with errno set. */
 bool mp_result_open(mp_result *result, const char *path);
-/* A file is written beside and renamed, so that it is complete or not there. False with errno set. */
+/* Writes the text; a regular file under another name, then renamed, so that it is complete. False with errno set. */
 bool mp_result_write(const mp_result *result, const char *text, size_t length);
-void mp_result_close(mp_result *result); /* fine where there is none */
+void mp_result_close(mp_result *result); /* allowed if there is none */
 
-/* open() for writing; makes the file where there is none. A link is followed if it is root's or this process's user's;
- * of another user's, who may have put it there for us to write elsewhere, it fails with ELOOP. */
+/* open() for writing, which creates the file if needed. Follows a link only if root or this process's user owns it.
+ * Fails with ELOOP for a link of another user, who may want mpshell to write elsewhere. */
 int mp_output_open(const char *path, int flags);
 
 #endif

@@ -20,7 +20,7 @@ void mp_script_add(mp_script *script, const char *format, ...) {
     script->used += n < 0 ? 0 : (size_t)n < left ? (size_t)n : left;
 }
 
-/* Input and output go through memory files, so that neither side can block the other. */
+/* Makes a memory file for input or output, so that neither side can block the other. */
 static int memory_file(const char *text, size_t length) {
     int fd = memfd_create("mpshell", MFD_CLOEXEC);
     if (fd >= 0 && length > 0 && (write(fd, text, length) != (ssize_t)length || lseek(fd, 0, SEEK_SET) != 0)) {

@@ -13,7 +13,7 @@ typedef struct {
 __attribute__((format(printf, 2, 3))) void mp_script_add(mp_script *script, const char *format, ...);
 
 /* Runs argv (found in PATH) in the current namespaces, with input on its standard input. True if it exits with 0;
- * otherwise false and a sentence in error, with the program's own words. */
+ * otherwise false with a sentence in error, which quotes the program's output. */
 bool mp_run(char *const argv[], const mp_script *input, char error[MP_ERROR_SIZE]);
 
 #endif

@@ -11,7 +11,7 @@
 #include "emulator/link/rng.h"
 #include "emulator/mpshell/flows.h"
 
-/* Each file is loaded once, however many links replay it. */
+/* Each file is loaded once, even if several links replay it. */
 const mp_trace *mp_setup_trace(mp_shell *shell, const char *given, char error[MP_ERROR_SIZE]) {
     uint64_t rate;
     bool is_rate = link_trace_parse_rate(given, &rate);

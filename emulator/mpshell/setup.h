@@ -1,4 +1,4 @@
-/* What mpshell prepares before it touches the network: traces, links, places for output. */
+/* Preparations before mpshell changes the network: traces, links, output files. */
 #ifndef RAILYARD_MPSHELL_SETUP_H
 #define RAILYARD_MPSHELL_SETUP_H
 
@@ -6,12 +6,12 @@
 
 /* Loads the traces and makes the links. False with a sentence in error. */
 bool mp_setup_links(mp_shell *shell, char error[MP_ERROR_SIZE]);
-/* Makes --log-dir and opens the places of the summary and the counters. False with a sentence in error. */
+/* Makes the directories of logs and captures, opens the files for the run's end. False with a sentence in error. */
 bool mp_setup_output(mp_shell *shell, char error[MP_ERROR_SIZE]);
-/* Loads a trace, or finds it if it is loaded: a file, or a rate such as 12mbps. One thread at a time. NULL with a
+/* Returns a trace (a file, or a rate such as 12mbps), which it loads the first time. One thread at a time. NULL with a
  * sentence in error. */
 const mp_trace *mp_setup_trace(mp_shell *shell, const char *given, char error[MP_ERROR_SIZE]);
-/* Frees links and traces. */
+/* Frees links, traces and output files. */
 void mp_setup_free(mp_shell *shell);
 
 #endif

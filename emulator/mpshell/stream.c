@@ -47,7 +47,7 @@ bool mp_stream_close(mp_stream *stream) {
     return rc == 0;
 }
 
-/* Room for so many bytes, at most MP_STREAM_BYTES. */
+/* Returns room for `bytes`, at most MP_STREAM_BYTES. */
 static uint8_t *reserve(mp_stream *stream, size_t bytes) {
     if (stream->used + bytes > MP_STREAM_BYTES)
         mp_stream_flush(stream);

@@ -15,7 +15,7 @@
 #include "emulator/mpshell/awake.h"
 
 #define MOST_CORES    64u
-#define PERIOD_US     2130u /* no multiple of the kernel's tick; some two wake-ups a slot and core */
+#define PERIOD_US     2130u /* no multiple of the kernel's tick; some two wake-ups per slot and core */
 #define FIFO_PRIORITY 51    /* the packet loop has 50 */
 #define STACK_BYTES   (64u << 10)
 
@@ -31,14 +31,14 @@ typedef struct {
 } probe_timer;
 
 struct mp_timers {
-    _Atomic uint64_t t0_us; /* 0: not yet */
+    _Atomic uint64_t t0_us; /* 0: not set yet */
     atomic_bool ended;
     size_t count;
     probe_timer each[];
 };
 
-/* Second figure of schedstat (Linux: Documentation/scheduler/sched-stats): ns this thread waited for a core while it
- * could have run. 0 where the kernel does not count it. */
+/* Returns the time that this thread waited for a core while it could have run, in ns; 0 if the kernel does not count
+ * it. Second value of schedstat (Linux: Documentation/scheduler/sched-stats). */
 static uint64_t own_run_delay_ns(void) {
     char text[96];
     unsigned long long ran, waited;
@@ -53,7 +53,7 @@ static void record(probe_timer *timer, uint64_t since_t0_us, uint64_t late_us) {
     timer->late_us += late_us;
 }
 
-/* What falls due while the thread is late is not a second lateness: the next wake-up is a period after this one. */
+/* The next wake-up is a period after this one, so that one delay is not counted twice. */
 static void *sleep_and_wake(void *context) {
     probe_timer *timer = context;
     struct sched_param parameters = {.sched_priority = FIFO_PRIORITY};

@@ -13,8 +13,8 @@ static uint64_t since_t0(const mp_shell *shell) {
     return clock_us() - shell->t0_us;
 }
 
-/* One read goes into a packet from the pool; what is longer runs over into the second part of space, and the packet's
- * share is put before it. There is one reading thread. */
+/* A read fills a packet from the pool. The rest of a super-packet goes into the second part of `space`, and the
+ * packet's bytes are then copied before it. Only one thread reads. */
 static uint8_t space[LINK_PACKET_CAPACITY + MP_SUPER_BYTES];
 
 static void enqueue(const mp_shell *shell, mp_direction *direction, link_packet *packet, uint64_t now) {
@@ -68,7 +68,7 @@ mp_read_result mp_traffic_read(mp_shell *shell, mp_direction *direction, uint64_
     return MP_READ_ONE;
 }
 
-/* One write; false if the device refused it. */
+/* Makes one write. False if the device rejected it. */
 static bool write_group(const mp_direction *direction, mp_group *group) {
     struct virtio_net_hdr header;
     struct iovec vectors[1 + MP_GROUP_PACKETS];
@@ -91,14 +91,14 @@ static void write_one_by_one(mp_direction *direction, mp_group *group) {
     }
 }
 
-/* The packet leaves the link now. */
+/* Records that the packet leaves the link at `now`. */
 static void note_departure(mp_shell *shell, const mp_direction *from, const link_packet *packet, uint64_t now) {
     if (from->departures)
         mp_stream_departure(from->departures, packet, now);
     mp_late_record(&shell->late, packet->due_us, now > packet->due_us ? now - packet->due_us : 0);
 }
 
-/* Packets from a link go to the device of `to`, their path's direction. */
+/* Sends packets of the link of `from` to the device of `to`, their path's direction. */
 static void send_group(mp_shell *shell, mp_direction *from, mp_direction *to, mp_group *group) {
     if (group->count == 0)
         return;

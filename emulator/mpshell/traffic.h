@@ -6,11 +6,11 @@
 
 typedef enum { MP_READ_ONE, MP_READ_EMPTY, MP_READ_GONE } mp_read_result;
 
-/* Reads once from the direction's device, one packet or one super-packet, into its link, and sets *now to the time of
- * that (us since t0). MP_READ_GONE: the device was deleted. */
+/* Reads one packet or super-packet from the direction's device into its link. *now: time of the read (us since t0).
+ * MP_READ_GONE: the device was deleted. */
 mp_read_result mp_traffic_read(mp_shell *shell, mp_direction *direction, uint64_t *now);
-/* Hands what is due at now (us since t0) on to the next link of its route, or sends it to its device. A packet that the
- * device refuses (set down by COMMAND, for one) is lost there, and counted. */
+/* Moves packets that are due at now (us since t0) to the next link of their route, or sends them to their device. A
+ * packet that the device rejects (for example because COMMAND set it down) is lost and counted. */
 void mp_traffic_send_due(mp_shell *shell, mp_direction *direction, uint64_t now);
 
 #endif

@@ -19,7 +19,7 @@
 
 #define TUN_DEVICE "/dev/net/tun"
 
-/* Checksums and segmentation are left to mpshell, UDP's where the kernel knows it (Linux 6.2). */
+/* Leaves checksums and segmentation to mpshell; UDP's segmentation if the kernel supports that (Linux 6.2). */
 static void ask_for_offload(int fd) {
     unsigned long tcp = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN;
     if (ioctl(fd, TUNSETOFFLOAD, tcp | TUN_F_USO4 | TUN_F_USO6) != 0)

@@ -57,7 +57,7 @@ bool mp_user_find(mp_user *user, const char *name, char *error) {
     return true;
 }
 
-/* Needs CAP_SETPCAP; without it no program can gain what is left there, for no_new_privs is set. */
+/* Needs CAP_SETPCAP. Without it no program can gain the remaining capabilities, because no_new_privs is set. */
 static void empty_bounding_set(void) {
     for (unsigned long number = 0; prctl(PR_CAPBSET_READ, number, 0ul, 0ul, 0ul) >= 0; number++)
         prctl(PR_CAPBSET_DROP, number, 0ul, 0ul, 0ul);
@@ -73,7 +73,7 @@ bool mp_user_drop_capabilities(void) {
 }
 
 bool mp_user_become(const mp_user *user) {
-    empty_bounding_set(); /* while there is the right to */
+    empty_bounding_set(); /* while this is still permitted */
     if (user->uid != geteuid() &&
         (initgroups(user->name, user->gid) != 0 || setresgid(user->gid, user->gid, user->gid) != 0 ||
          setresuid(user->uid, user->uid, user->uid) != 0))

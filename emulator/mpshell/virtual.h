@@ -1,12 +1,12 @@
-/* mpshell --virtual: the same command line again, in a time-travel kernel. */
+/* mpshell --virtual: the same command line in a time-travel kernel. */
 #ifndef RAILYARD_MPSHELL_VIRTUAL_H
 #define RAILYARD_MPSHELL_VIRTUAL_H
 
 #include "emulator/mpshell/options.h"
 #include "emulator/mpshell/shell.h"
 
-/* Becomes vkernel, which stands beside this program and runs it with the arguments but --virtual. Returns only where it
- * cannot: false with a sentence in error. */
+/* Becomes vkernel, which is in the same folder as this program and runs it with the same arguments except --virtual.
+ * Returns only on failure: false with a sentence in error. */
 bool mp_virtual_become(const mp_options *options, int argc, char **argv, char error[MP_ERROR_SIZE]);
 
 #endif

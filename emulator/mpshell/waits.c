@@ -16,20 +16,20 @@
 #include "base/descriptors.h"
 
 #define MOST_THREADS  256u
-#define MOST_DEPTH    16u /* of a tree of processes */
-#define LOOK_SLOTS    20u /* new threads are looked for once in so many slots */
+#define MOST_DEPTH    16u /* of the tree of processes */
+#define LOOK_SLOTS    20u /* slots between two searches for new threads */
 #define FIFO_PRIORITY 49  /* the packet loop has 50 */
 
 typedef struct {
     pid_t tid;
     int schedstat;
     int stat;
-    uint64_t waited_ns; /* up to the last sample */
+    uint64_t waited_ns; /* run delay up to the last sample */
     bool seen;
 } sampled_thread;
 
 struct mp_waits {
-    _Atomic uint64_t t0_us; /* 0: not yet */
+    _Atomic uint64_t t0_us; /* 0: not set yet */
     atomic_bool ended;
     pthread_t thread;
     pid_t init;
@@ -56,9 +56,9 @@ static bool read_run_delay(int fd, uint64_t *waited_ns) {
     return true;
 }
 
-/* Whether the thread is stopped, traced or in uninterruptible sleep, as while it waits for a disk: proc_pid_stat(5). */
+/* Whether the thread is stopped, traced or in uninterruptible sleep, for example for a disk: proc_pid_stat(5). */
 static bool is_blocked(int fd) {
-    char text[128]; /* its name has at most 64 bytes, and may have brackets */
+    char text[128]; /* the thread's name has at most 64 bytes, and may have brackets */
     ssize_t n = pread(fd, text, sizeof text - 1, 0);
     if (n <= 0)
         return false;
@@ -78,7 +78,7 @@ static void forget(sampled_thread *each) {
     descriptor_close(&each->stat);
 }
 
-/* A thread that came since the last look counts from its first moment. */
+/* Adds a thread, or marks it as seen. A new thread's run delay counts from its start. */
 static void meet(mp_waits *waits, pid_t pid, pid_t tid) {
     for (size_t i = 0; i < waits->count; i++) {
         if (waits->sampled[i].tid == tid) {
@@ -142,7 +142,7 @@ static void look(mp_waits *waits) {
     }
 }
 
-/* What all threads have waited for a core since the last sample, and whether one of them is blocked now. */
+/* Returns the run delay of all threads since the last sample, in ns. *blocked: whether one of them is blocked now. */
 static uint64_t sample_ns(mp_waits *waits, bool *blocked) {
     uint64_t sum_ns = 0;
     *blocked = false;
@@ -150,7 +150,7 @@ static uint64_t sample_ns(mp_waits *waits, bool *blocked) {
         sampled_thread *each = &waits->sampled[i];
         uint64_t now_ns;
         if (!read_run_delay(each->schedstat, &now_ns))
-            continue; /* it has ended */
+            continue; /* the thread has ended */
         waits->found.known = true;
         sum_ns += now_ns - each->waited_ns;
         each->waited_ns = now_ns;
@@ -159,7 +159,7 @@ static uint64_t sample_ns(mp_waits *waits, bool *blocked) {
     return sum_ns;
 }
 
-/* Times are since t0. Successive slots are one wait, in the slot in which it began. */
+/* Records successive blocked slots as one wait, in the slot in which it began. at_us: since t0. */
 static void end_block(mp_waits *waits, uint64_t at_us) {
     mp_series_add(&waits->found.series, waits->blocked_since_us, at_us - waits->blocked_since_us);
     waits->found.blocked_s += (double)(at_us - waits->blocked_since_us) / 1e6;
@@ -195,7 +195,7 @@ static void *watch(void *context) {
         bool blocked;
         uint64_t waited_ns = sample_ns(waits, &blocked);
         if (!begun)
-            waited_ns = 0; /* what they waited before the links started delayed nothing */
+            waited_ns = 0; /* waits before the links started delayed nothing */
         begun = t0 > 0;
         if (t0 > 0 && due > t0 + MP_SLOT_US)
             record(waits, due - t0 - MP_SLOT_US, waited_ns, blocked);
@@ -213,7 +213,7 @@ mp_waits *mp_waits_start(pid_t init, const pid_t *watched, size_t count) {
     waits->watched_count = count < MP_MAX_WATCHED ? count : MP_MAX_WATCHED;
     memcpy(waits->watched, watched, waits->watched_count * sizeof watched[0]);
     look(waits);
-    sample_ns(waits, &(bool){false}); /* what they waited before does not count */
+    sample_ns(waits, &(bool){false}); /* earlier waits do not count */
     if (pthread_create(&waits->thread, NULL, watch, waits) != 0) {
         free(waits);
         return NULL;
