@@ -1,5 +1,5 @@
-/* `session` of a job: the player knows the server from a connection before. That one is made here, between endpoints of
- * its own and without a network, with the credentials and keys of the simulated ones. */
+/* `session` of a job: the player knows the server from an earlier connection. That connection is made here, between
+ * separate endpoints without a network, with the credentials and keys of the simulated ones. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static void save(void *user, const char *server_name, const uint8_t *session, si
     s->len = len;
 }
 
-/* All players and servers of a job have the one name. */
+/* All servers of a job have the same name, so it is ignored. */
 static size_t load(void *user, const char *server_name, uint8_t *session, size_t cap) {
     const sim_session *s = user;
     (void)server_name;
@@ -31,7 +31,7 @@ bool sim_acquaint_credentials(simulation *sim) {
     const xl_sessions sessions = {.user = &sim->session, .save = save, .load = load};
     if (sim->job->session == SIM_SESSION_NONE)
         return true;
-    xl_set_time_of_day(xl_udp_time_of_day_ns); /* decides only whether a ticket is too old, which none is */
+    xl_set_time_of_day(xl_udp_time_of_day_ns); /* only for the age of tickets, none of which is too old */
     bool is_early = sim->job->session == SIM_SESSION_EARLY_DATA;
     return xl_credentials_keep_sessions(sim->client_credentials, &sessions) == 0 &&
            xl_credentials_issue_tickets(sim->server_credentials, ticket_key) == 0 &&
@@ -50,7 +50,7 @@ static bool carry(xl_endpoint *from, xl_endpoint *to) {
     return true;
 }
 
-/* In no time: what is left to send then waits for a timer, and both are forgotten. */
+/* Exchanges datagrams at time 0. The rest would wait for timers; both endpoints are freed before that. */
 static void talk(xl_endpoint *near, xl_endpoint *far) {
     for (int i = 0; i < ROUNDS_MAX; i++) {
         bool moved = carry(near, far);
@@ -69,7 +69,7 @@ bool sim_acquaint(simulation *sim, const sim_player *p, const xl_config *of_serv
     xl_config_init(&config);
     config.alpn = "h3";
     memcpy(config.random_key, t->random_key, sizeof config.random_key);
-    config.random_key[0] ^= 0xff; /* the player's own choices are its own */
+    config.random_key[0] ^= 0xff; /* so that the player's random choices stay its own */
     config.credentials = sim->client_credentials;
     config.null_crypto = t->null_crypto;
     quic_settings_configure(t->settings, &config);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Standard error is the run's. False: there is no such folder. */
+/* Redirects standard error to the run's file. False: there is no such folder. */
 static bool redirect(const char *directory) {
     char *name = NULL;
     if (asprintf(&name, "%s/sim.stderr", directory) < 0)

@@ -36,7 +36,7 @@ static bool request(player_transport *t, uint64_t id, uint64_t first, uint64_t l
     return http3_client_request(from_handle(t)->client, id, first, last, now);
 }
 
-/* The path of the player's configuration that is path k of the job. */
+/* Returns the index in the player's configuration of path k of the job. */
 static size_t configured(const sim_player *p, size_t k) {
     const player_transport_config *config = &p->job->options.transport_config;
     size_t i = 0;
@@ -45,8 +45,8 @@ static size_t configured(const sim_player *p, size_t k) {
     return i;
 }
 
-/* As in player/transport_quic.c: a path whose interface refused a packet is abandoned, and opened anew when that is
- * back. True if something was changed. */
+/* As in player/transport_quic.c: abandons a path whose interface refused a packet, and opens it again when the
+ * interface is back. Returns whether anything changed. */
 static bool watch_interfaces(sim_player *p, uint64_t now) {
     bool any = false;
     for (size_t k = 0; k < p->sim->job->path_count; k++) {
@@ -120,7 +120,7 @@ static void log_record(void *user, const char *event, json_t *fields, uint64_t n
     jsonl_write(p->sim->server_log, event, fields, now);
 }
 
-/* Each player has a server of its own, and one connection to it. */
+/* Each player has its own server, and one connection to it. */
 static uint64_t connection_number(void *user) {
     return ((const sim_player *)user)->index;
 }
@@ -203,7 +203,7 @@ void sim_player_act(sim_player *p) {
 
 static bool make_credentials(simulation *sim, char *error) {
     sim->client_credentials = xl_credentials_client(NULL);
-    /* One certificate for all servers: of the first one's key. */
+    /* One certificate for all servers, made from the first one's key. */
     sim->server_credentials =
         xl_credentials_self_signed(HTTP3_SERVER_NAME, sim->job->players[0].server.random_key, SIM_EPOCH_S);
     return (sim->client_credentials && sim->server_credentials && sim_acquaint_credentials(sim)) ||

@@ -64,7 +64,7 @@ static const link_settings *settings_of(const sim_job *job, size_t path) {
     return path < job->path_count ? job->paths[path].settings : job->bottlenecks[path - job->path_count].settings;
 }
 
-/* Others' traffic, by the rules of a path's `cross`. */
+/* Reads others' traffic, by the rules of a path's `cross`. */
 static bool take_cross(const sim_job *job, sim_event *event, const char *cross, const char *where, char *error) {
     event->change.has_cross = cross != NULL;
     if (!cross)
@@ -78,7 +78,7 @@ static bool take_cross(const sim_job *job, sim_event *event, const char *cross, 
     return true;
 }
 
-/* The loss, by the rules of a path's `loss`. */
+/* Reads the loss, by the rules of a path's `loss`. */
 static bool take_loss(link_change *change, json_t *value, const char *where, char *error) {
     char reason[SIM_ERROR_BYTES / 2];
     link_settings settings[2] = {{.trace = NULL}, {.trace = NULL}};
@@ -91,7 +91,7 @@ static bool take_loss(link_change *change, json_t *value, const char *where, cha
     return good || sim_fail(error, "%s%s", where, reason);
 }
 
-/* A member of the object that is not null. */
+/* Whether the object has the member, other than null. */
 static bool is_given(const json_t *object, const char *member) {
     const json_t *value = json_object_get(object, member);
     return value && !json_is_null(value);
@@ -177,7 +177,7 @@ void sim_events_plan(simulation *sim) {
     sim_timers_set(&sim->timers, sim->event_actor, more ? sim->job->events[sim->next_event].at_us : UINT64_MAX);
 }
 
-/* Both directions of one link, as far as the event is for them. */
+/* Changes the directions of a link that the event names. */
 static void change_link(simulation *sim, const sim_event *event, size_t number) {
     for (size_t way = 0; way < 2; way++) {
         sim_direction *d = &sim->directions[2 * number + way];

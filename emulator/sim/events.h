@@ -16,18 +16,18 @@ typedef struct sim_job sim_job;       /* job.h */
 
 typedef struct {
     uint64_t at_us;
-    size_t path;  /* from the number of paths on: bottlenecks */
+    size_t path;  /* numbers from path_count on are bottlenecks */
     bool ways[2]; /* uplink, downlink */
     link_change change;
-    bool has_interface; /* the client's interface goes or returns with its links, as change.is_up says */
+    bool has_interface; /* removes or restores the client's interface with its links, by change.is_up */
 } sim_event;
 
-/* Reads the array; the job's paths are known by then. False with a sentence in error[SIM_ERROR_BYTES]; `name` stands
- * for the file. */
+/* Reads the array, after the job's paths. `name` is the file's name. False with a sentence in
+ * error[SIM_ERROR_BYTES]. */
 bool sim_events_parse(sim_job *, json_t *events, const char *name, char *error);
-/* Sets the actor of events to the next of them. */
+/* Sets the deadline of the events' actor to the next event. */
 void sim_events_plan(simulation *);
-/* Makes the changes that are due. A path's change holds for the links of all players. */
+/* Makes the changes that are due. A path's change applies to the links of all players. */
 void sim_events_act(simulation *);
 
 #endif

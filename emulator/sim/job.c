@@ -13,7 +13,7 @@
 #define DAY_MS      UINT64_C(86400000)
 #define MAX_TIME_MS (1000 * DAY_MS)
 
-/* What may differ from player to player. */
+/* Settings that may differ from player to player. */
 typedef struct {
     quic_settings quic;
     const char *primary, *path_order;
@@ -26,7 +26,7 @@ typedef struct {
 
 #define FIELD(member) SETTING_FIELD(player_settings, member)
 
-/* Members for all players, and for one. */
+/* Members of the job (for all players) and of one player. */
 static const setting shared_rows[] = {
     {"primary", SETTING_TEXT, FIELD(primary)},
     {"path_order", SETTING_TEXT, FIELD(path_order)},
@@ -75,13 +75,13 @@ static const setting job_rows[] = {
     {0},
 };
 
-/* The members that the job itself and each entry of `players` may have; own: those of one of the two alone. */
+/* Returns the tables of members of the job or of an entry of `players`. own: rows that only one of the two has. */
 static setting_tables members_of(player_settings *s, const setting *own, void *into, settings_pass pass) {
     return (setting_tables){
         .table = {{own, into, 0}, {shared_rows, s, 0}, {quic_setting_rows, &s->quic, 0}}, .count = 3, .pass = pass};
 }
 
-/* What parsing needs to know throughout. */
+/* The context of parsing. */
 typedef struct {
     sim_job *job;
     const char *name, *directory;
@@ -114,7 +114,7 @@ static char *resolve(const char *directory, const char *file) {
     return asprintf(&path, "%s/%s", directory, file) >= 0 ? path : NULL;
 }
 
-/* A setting of the link. File names become such as can be opened. */
+/* Reads a setting of the link. Makes file names relative to the job's directory. */
 static bool take_setting(parser *p, const char *where, link_settings *settings, const char *member, json_t *value) {
     char reason[SIM_ERROR_BYTES / 2];
     const char *text = json_string_value(value);
@@ -138,7 +138,7 @@ static bool take_technology(parser *p, const char *where, json_t *value, xl_tech
            sim_fail(p->error, "%stechnology takes one of " TECHNOLOGY_LIST, where);
 }
 
-/* The paths of a job, or its bottlenecks. */
+/* The paths or the bottlenecks of a job. */
 typedef struct {
     const char *member;
     sim_path_job *all;
@@ -245,7 +245,7 @@ static bool take_player_member(parser *p, json_t *object, const char *prefix, pl
     return sim_members_read(&members, value, where, NULL, p->error);
 }
 
-/* Whether what a path's link does is all that happens to its packets, and depends on them alone. */
+/* Whether a path's link alone decides what happens to its packets, without bottlenecks, others' traffic and Wi-Fi. */
 static bool may_foresee(const sim_job *job) {
     bool has_others = job->bottleneck_count > 0;
     for (size_t k = 0; k < job->path_count; k++)
@@ -319,7 +319,7 @@ static const char *fill_play(player_config *c, const player_settings *s) {
     return player_config_video(c, s->video_bytes, s->bitrate_bps, s->fps_milli, s->first_frame_bytes, s->duration_us);
 }
 
-/* "T:ACTION:NAME,…", or an array of such strings. */
+/* Reads "T:ACTION:NAME,…", or an array of such strings. */
 static bool fill_events(player_options *o, json_t *value, char *error, size_t cap) {
     size_t count = json_is_array(value) ? json_array_size(value) : value && !json_is_null(value);
     o->transport_config.path_events = o->path_events;
@@ -346,7 +346,7 @@ static bool fill_keys(sim_player_job *entry) {
            xl_random_key_from_seed(plays->seed.seed, "client", plays->random_key) == 0;
 }
 
-/* The settings that all players start from, then those of one; the scheme of either goes before everything else. */
+/* Reads the job's settings, then those of one player. The schemes of both come before all other settings. */
 static bool read_settings(parser *p, json_t *object, const char *where, player_settings *s) {
     char whole[SIM_ERROR_BYTES / 2];
     sim_job *job = p->job;
@@ -362,7 +362,7 @@ static bool read_settings(parser *p, json_t *object, const char *where, player_s
     return true;
 }
 
-/* object NULL: the only player, with the job's settings as they are. */
+/* Reads a player. object NULL: the only player, with the job's settings. */
 static bool take_player(parser *p, const player_settings *base, json_t *object, size_t i) {
     player_settings s = *base;
     char where[SIM_ERROR_BYTES / 2], prefix[32] = "";
@@ -407,7 +407,7 @@ static bool take_players(parser *p, const player_settings *base, json_t *players
 
 /* ---- the whole ---- */
 
-/* Whether a path, a bottleneck or an event has an MTU. */
+/* Whether any of these paths, bottlenecks or events has an MTU. */
 static bool names_mtu(const json_t *objects) {
     static const char *const members[] = {"mtu", "up_mtu", "down_mtu"};
     for (size_t i = 0; i < json_array_size(objects); i++)
@@ -426,8 +426,8 @@ static bool take_job(parser *p) {
     };
     sim_job *job = p->job;
     quic_settings_init(&base.quic);
-    /* Links mark no packets, and without an MTU of their own they carry the largest ones: nothing is to be probed.
-     * Processor time is not what is simulated: no burst beyond ten packets. */
+    /* Links mark no packets, so ECN is off. Links without an MTU carry the largest packets, so there is nothing to
+     * probe. Processor time is not simulated, so pacing has no bursts beyond ten packets. */
     base.quic.limits.enable_ecn = base.quic.limits.grease = false;
     base.quic.limits.pacing_burst_us = 0;
     if (!names_mtu(json_object_get(job->json, "paths")) && !names_mtu(json_object_get(job->json, "bottlenecks")) &&

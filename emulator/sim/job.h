@@ -28,23 +28,23 @@
 typedef struct {
     char name[SIM_NAME_BYTES];
     xl_technology technology;
-    link_settings settings[2]; /* of the uplink, of the downlink; files are to be opened as they are named */
-    link_via via[2];           /* of a path */
+    link_settings settings[2]; /* uplink, downlink; file names can be opened as they are */
+    link_via via[2];           /* of a path: uplink, downlink */
 } sim_path_job;
 
 /* One player and the server that answers it. */
 typedef struct {
-    player_options options; /* out_file and the like are not used */
+    player_options options; /* files such as out_file are not used */
     server_config server;
     uint64_t start_us;
     bool own_links;
 } sim_player_job;
 
-/* What the player has of an earlier connection to its server. */
+/* What the player keeps from an earlier connection to its server. */
 typedef enum { SIM_SESSION_NONE, SIM_SESSION_RESUMED, SIM_SESSION_EARLY_DATA } sim_session_kind;
 
 struct sim_job {
-    json_t *json; /* what strings point into */
+    json_t *json; /* strings point into it */
     uint64_t seed, start_offset_ms, schema;
     sim_path_job paths[SIM_MAX_PATHS];
     size_t path_count;
@@ -58,17 +58,17 @@ struct sim_job {
     bool qlog, link_logs, keylog, captures, null_crypto;
 };
 
-/* Takes the text of a job; `name` stands for it in errors, relative traces start at `directory`. False with one
- * sentence (without full stop), which names the file and the member, in error[SIM_ERROR_BYTES]. sim_job_free() in
- * either case. */
+/* Parses the text of a job. `name` is its name in errors; names of files are relative to `directory`. False with one
+ * sentence (without full stop), which names file and member, in error[SIM_ERROR_BYTES]. Call sim_job_free() in any
+ * case. */
 bool sim_job_parse(sim_job *, const char *text, size_t length, const char *name, const char *directory, char *error);
 void sim_job_free(sim_job *);
 
-/* Address of the player's end or the server's end (`host`) of link `number`, as mpshell gives them out. */
+/* Returns the address of the player's end or the server's end (`host`) of link `number`, as mpshell assigns them. */
 xl_addr sim_link_addr(size_t number, uint8_t host, uint16_t port);
-/* The number of a path's link: players that share the links of the first have set 0. */
+/* Returns the number of a path's link. Players that share the first player's links have set 0. */
 size_t sim_link_number(const sim_job *, size_t set, size_t path);
-/* How many numbers the links of paths have; those of bottlenecks follow. */
+/* Returns how many numbers the links of paths take; those of bottlenecks follow. */
 size_t sim_path_links(const sim_job *);
 
 #endif

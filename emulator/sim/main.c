@@ -33,7 +33,7 @@ static char *read_job(const char *name, size_t *length) {
                                   : file_read_at(name, MAX_JOB_BYTES, length);
 }
 
-/* Where relative names of a job begin; to be freed. */
+/* Returns the directory to which a job's file names are relative. Free it. */
 static char *directory_of(const char *name) {
     const char *slash = strrchr(name, '/');
     return strndup(name, !slash ? 0 : (size_t)(slash - name) + 1);
@@ -61,7 +61,7 @@ static int run(const char *name, const char *out) {
     return status;
 }
 
-/* The job of a line, which names files by absolute names. */
+/* Checks the job of a line. Its file names are relative to the current directory. */
 static void check(const char *text, size_t length) {
     char error[SIM_ERROR_BYTES] = "";
     sim_job *job = calloc(1, sizeof *job);
@@ -86,7 +86,7 @@ static int check_lines(void) {
     return 0;
 }
 
-/* Stream buffers come and go with every chunk: memory that is given back to the kernel would be zeroed each time. */
+/* Keeps freed memory: stream buffers come and go with every chunk, and the kernel zeroes memory that it gets back. */
 static void keep_memory(void) {
     mallopt(M_MMAP_THRESHOLD, 16 << 20);
     mallopt(M_TRIM_THRESHOLD, 256 << 20);

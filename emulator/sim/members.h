@@ -1,4 +1,4 @@
-/* Reading the members of a job's objects by their tables of settings (base/settings.h); errors name the member. */
+/* Reads the members of a job's objects by tables of settings (base/settings.h). Errors name the member. */
 #ifndef RAILYARD_SIM_MEMBERS_H
 #define RAILYARD_SIM_MEMBERS_H
 
@@ -9,13 +9,13 @@
 #include "base/error.h"
 #include "base/settings.h"
 
-/* settings_read_json() with a sentence in error[SIM_ERROR_BYTES] that has no full stop. */
+/* settings_read_json() with a sentence without full stop in error[SIM_ERROR_BYTES]. */
 bool sim_members_read(const setting_tables *, const json_t *object, const char *where, const char *const *also,
                       char *error);
-/* What a job takes, for programs in other languages: quic_settings_describe(), and "links": the rows of a link,
- * "queues": the disciplines and their options, "technologies". */
+/* Returns the members of a job, for programs in other languages: quic_settings_describe(), "links" (the rows of a
+ * link), "queues" (the disciplines and their options) and "technologies". */
 json_t *sim_describe_settings(void);
-/* False always, with a formatted sentence in error[SIM_ERROR_BYTES]. */
+/* Writes a formatted sentence to error[SIM_ERROR_BYTES]. Returns false. */
 #define sim_fail(error, ...) error_set(error, SIM_ERROR_BYTES, __VA_ARGS__)
 
 #endif

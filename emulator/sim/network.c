@@ -25,7 +25,7 @@ static bool make_link(simulation *sim, sim_direction *d, const link_settings *se
     return d->link != NULL;
 }
 
-/* One direction of a path or a bottleneck, which `where` names; seed: the number of its random streams. */
+/* Makes one direction of a path or bottleneck, which `where` names in errors. seed: "path" of link_seed(). */
 static bool make_direction(simulation *sim, const sim_path_job *path, const char *where, size_t number, uint32_t seed,
                            uint32_t way, char *error) {
     sim_direction *d = &sim->directions[2 * number + way];
@@ -45,7 +45,7 @@ static bool make_direction(simulation *sim, const sim_path_job *path, const char
            sim_fail(error, "%s.%s: %s", where, way_name, reason);
 }
 
-/* Both directions. */
+/* Makes both directions. */
 static bool make_links(simulation *sim, const sim_path_job *path, const char *where, size_t number, uint32_t seed,
                        char *error) {
     return make_direction(sim, path, where, number, seed, 0, error) &&
@@ -108,8 +108,8 @@ static uint8_t *put_u16(uint8_t *p, size_t value) {
     return p;
 }
 
-/* The IPv4 and UDP headers, so that a link sees what a TUN device would. Checksums are left out: nothing damages
- * packets here. */
+/* Writes IPv4 and UDP headers, so that a link sees the same packets as from a TUN device. Checksums are left out,
+ * because packets are never damaged here. */
 static void put_headers(uint8_t *p, const xl_datagram *d) {
     const xl_addr *from = &d->local, *to = &d->remote;
     memset(p, 0, HEADERS_BYTES);
@@ -132,7 +132,7 @@ static xl_addr get_addr(const uint8_t *ip, const uint8_t *port) {
     return a;
 }
 
-/* The direction that a datagram takes; NULL: no such link. */
+/* Returns the direction that a datagram takes; NULL: there is no such link. */
 static sim_direction *route(simulation *sim, const xl_addr *from, const xl_addr *to, bool to_server) {
     const uint8_t *ip = to_server ? from->ip : to->ip;
     size_t actor = 2 * ((size_t)(ip[1] - 64) << 8 | ip[2]) + !to_server;
@@ -144,7 +144,7 @@ static void update(simulation *sim, const sim_direction *d) {
     sim_timers_set(&sim->timers, d->actor, link_next_deadline(d->link));
 }
 
-/* The interface that a player sends from is down. */
+/* Whether the interface that the player sends from is down. Remembers the refusal. */
 static bool refuses(simulation *sim, sim_player *client, const sim_direction *d) {
     size_t path = d->actor / 2 % sim->job->path_count;
     bool is_down = client && client->is_down[path];
@@ -183,7 +183,7 @@ void sim_network_transmit(simulation *sim, xl_endpoint *endpoint, sim_player *cl
     }
 }
 
-/* The endpoint that a packet is for, which then has something to do; NULL: nobody listens there. */
+/* Returns the endpoint that a packet is for, and makes its actor due; NULL: nobody listens there. */
 static xl_endpoint *receiver(simulation *sim, const xl_addr *to, bool to_server) {
     size_t index = (size_t)to->port - (to_server ? SIM_SERVER_PORT : SIM_CLIENT_PORT);
     sim_player *p = index < sim->job->player_count ? &sim->players[index] : NULL;
@@ -193,7 +193,7 @@ static xl_endpoint *receiver(simulation *sim, const xl_addr *to, bool to_server)
     return to_server ? p->server.endpoint : http3_client_endpoint(p->client);
 }
 
-/* The packet has come to the end of its way. */
+/* Delivers a packet at the end of its route. */
 static void arrive(simulation *sim, sim_direction *d, link_packet *p) {
     const uint8_t *ip = p->data, *udp = p->data + IP_BYTES;
     xl_datagram in = {.remote = get_addr(ip + 12, udp),

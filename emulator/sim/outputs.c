@@ -10,10 +10,10 @@
 #include "emulator/sim/sim.h"
 #include "server/report.h"
 
-#define IP_BYTES   20 /* of the header that network.c makes */
+#define IP_BYTES   20 /* length of the header that network.c makes */
 #define FILE_BYTES (sizeof(((simulation *)0)->directory) + 128)
 
-/* The first argument of every record of command lines: nothing that varies. */
+/* The command line in all records, which must not vary. */
 static char program[] = "xlink-sim";
 static char *const arguments[] = {program, NULL};
 
@@ -56,7 +56,7 @@ static void write_log(void *file, const char *text, size_t length) {
     (void)fwrite(text, 1, length, file); /* errors are found when it is closed */
 }
 
-/* The name of a link: of a path, with the player whose own it is, or of a bottleneck. */
+/* Writes the name of a link: of its path, with the player if that has its own links, or of its bottleneck. */
 static void name_link(const simulation *sim, size_t actor, char *out, size_t cap) {
     size_t number = actor / 2, set = number / sim->job->path_count;
     const char *path = sim->job->paths[number % sim->job->path_count].name;
@@ -94,7 +94,7 @@ static bool open_link_logs(simulation *sim, char *error) {
     return true;
 }
 
-/* As mpshell's: the uplink's packets come from the device inside. */
+/* Opens a capture with mpshell's names: packets of the uplink come from the inside device. */
 static bool open_capture(simulation *sim, sim_direction *d, char *error) {
     char link[48], place[80], file[FILE_BYTES];
     uint8_t head[LINK_CAPTURE_HEAD_BYTES];
@@ -153,7 +153,7 @@ bool sim_outputs_open_transport(simulation *sim, char *error) {
 
 /* ---- captures ---- */
 
-/* The header's own checksum, which links leave out. */
+/* Returns the checksum of the IP header, which network.c leaves out. */
 static uint16_t ip_checksum(const uint8_t *header) {
     uint32_t sum = 0;
     for (size_t i = 0; i < IP_BYTES; i += 2)
@@ -222,7 +222,7 @@ static json_t *bottlenecks_report(const simulation *sim) {
     return all;
 }
 
-/* The members of mpshell's summary, in its order. */
+/* Returns the members of mpshell's summary, in its order. */
 static json_t *emulator_report(const simulation *sim, int status) {
     json_t *paths = json_array();
     for (size_t number = 0; 2 * number < sim->path_direction_count; number++)
@@ -238,7 +238,7 @@ static json_t *emulator_report(const simulation *sim, int status) {
     return report;
 }
 
-/* Closes a file, if it is open; false when it could not be written. */
+/* Closes a file if it is open. False if it could not be written. */
 static bool close_file(void **file) {
     bool ok = true;
     if (*file) {

@@ -28,7 +28,7 @@ uint64_t sim_random_drawn(void) {
     return drawn;
 }
 
-/* In place of the library's own. */
+/* Replaces the library's function. */
 int gnutls_rnd(gnutls_rnd_level_t level, void *data, size_t len) {
     (void)level;
     uint8_t *out = data;

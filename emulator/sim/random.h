@@ -1,15 +1,15 @@
-/* The random numbers of GnuTLS, in a process that simulates: TLS random and key share come from a seeded generator.
+/* The random numbers of GnuTLS in the simulator: TLS random and key share come from a seeded generator.
  *
- * A program that uses this file replaces gnutls_rnd() for the whole process (see transport/crypto/tls.c): its
- * keys are worth nothing. It is in no library, and the Makefile links it into xlink-sim alone. */
+ * A program that uses this file replaces gnutls_rnd() for the whole process (transport/crypto/tls.c), so its keys are
+ * not secret. The file is in no library; the Makefile links it only into xlink-sim. */
 #ifndef RAILYARD_SIM_RANDOM_H
 #define RAILYARD_SIM_RANDOM_H
 
 #include <stdint.h>
 
-/* Also fixes the time of day that GnuTLS sees. */
+/* Seeds the generator and fixes the time of day that GnuTLS sees. */
 void sim_random_seed(uint64_t seed);
-/* Bytes drawn since then; 0 after a handshake: this GnuTLS has not taken the generator. */
+/* Returns the bytes drawn since then. 0 after a handshake: this GnuTLS does not use the generator. */
 uint64_t sim_random_drawn(void);
 
 /* The time of day of every simulation, Unix seconds. */

@@ -6,7 +6,7 @@
 #include "emulator/sim/random.h"
 #include "emulator/sim/sim.h"
 
-/* One actor at its time. */
+/* Lets an actor act at its deadline. */
 static void act(simulation *sim, size_t actor) {
     size_t players = sim->job->player_count;
     if (actor < sim->direction_count)
@@ -19,7 +19,7 @@ static void act(simulation *sim, size_t actor) {
         sim_events_act(sim);
 }
 
-/* Players have time limits, so this ends; an actor that wants to act again at once does so a microsecond later. */
+/* Ends because players have time limits, and an actor that is due again at once acts a microsecond later. */
 static void loop(simulation *sim) {
     while (sim->running > 0 && !sim->out_of_memory) {
         size_t actor = sim_timers_next(&sim->timers);
@@ -44,7 +44,7 @@ static bool set_up(simulation *sim, const char *job_name, char *error) {
            sim_ends_setup(sim, job_name, error) && sim_outputs_open(sim, error);
 }
 
-/* The largest of the players' exit statuses. */
+/* Returns the largest of the players' exit statuses. */
 static int worst_status(const simulation *sim) {
     int status = 0;
     for (size_t i = 0; i < sim->job->player_count; i++)

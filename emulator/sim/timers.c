@@ -7,7 +7,7 @@ static uint32_t winner(const sim_timers *t, uint32_t left, uint32_t right) {
     return t->at[right] < t->at[left] ? right : left;
 }
 
-/* Decides the matches above an actor: that with its neighbour, and then those of the winners of two matches. */
+/* Updates the winners above an actor: first between it and its neighbour, then between the winners of two nodes. */
 static void decide_above(sim_timers *t, size_t actor) {
     uint32_t left = (uint32_t)actor & ~1u;
     size_t n = (actor + t->leaves) / 2;

@@ -1,4 +1,4 @@
-/* Traces, as a run loads them, and as a process keeps them for its later runs. */
+/* Traces of a run, and traces that the process keeps for later runs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 typedef struct {
     char *file;
-    struct stat status; /* of the file when it was read */
+    struct stat status; /* of the file before it was read */
     sim_trace trace;
 } kept_trace;
 
@@ -24,7 +24,7 @@ static bool is_same(const struct stat *a, const struct stat *b) {
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* NULL: it is not kept, or has changed since. */
+/* Returns NULL if the trace is not kept, or the file has changed since. */
 static const sim_trace *find_kept(const char *file) {
     struct stat status;
     for (size_t i = 0; i < kept_count; i++)
