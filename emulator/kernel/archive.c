@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Names and contents each end on a multiple of four bytes. */
+/* Pads names and contents to a multiple of four bytes. */
 static bool pad(FILE *archive, size_t length) {
     static const char zeros[4];
     const size_t missing = (4 - length % 4) % 4;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Appends a plain file, or a folder where `text` is NULL. `name` has no leading slash. */
+/* Appends a plain file, or a folder if `text` is NULL. `name` has no leading slash. */
 bool vk_archive_add(FILE *archive, const char *name, unsigned mode, const void *text, size_t length);
 /* Appends the entry that ends an archive. */
 bool vk_archive_end(FILE *archive);

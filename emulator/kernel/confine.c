@@ -24,7 +24,7 @@ static bool write_text(const char *file, const char *text) {
     return good;
 }
 
-/* Where the caller may not have namespaces of mounts, it may as the only user of a namespace of users. */
+/* Makes namespaces of mounts, network and IPC; without the right to, in a user namespace with only the caller. */
 static bool own_namespaces(void) {
     const int all = CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC;
     const unsigned user = geteuid(), group = getegid();
@@ -41,9 +41,8 @@ static int copy_mounts(const char *path) {
     return (int)syscall(SYS_open_tree, AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 }
 
-/* The root becomes a copy of the host's mounts, read-only, and the current directory one of the folder's that can be
- * written. Nothing is mounted anywhere: the copies last as long as a process has its root or current directory there.
- */
+/* Makes a read-only copy of the host's mounts the root, and a writable copy of the folder's the current directory. The
+ * copies are not mounted: they last as long as a process has its root or current directory there. */
 static bool enter_own_mounts(const char *folder) {
     struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
     if (!own_namespaces())
@@ -53,16 +52,16 @@ static bool enter_own_mounts(const char *folder) {
         root >= 0 && writable >= 0 &&
         syscall(SYS_mount_setattr, root, "", AT_EMPTY_PATH | AT_RECURSIVE, &read_only, sizeof read_only) == 0 &&
         fchdir(root) == 0 && chroot(".") == 0 && fchdir(writable) == 0;
-    /* They stay open, past exec too: the last close of such a descriptor takes the copy apart. */
+    /* They stay open, also after exec: the last close of such a descriptor dissolves the copy. */
     return good && fcntl(root, F_SETFD, 0) == 0 && fcntl(writable, F_SETFD, 0) == 0;
 }
 
 /* ---- Landlock ---- */
 
-/* From versions of Landlock that the host's headers may not have. */
-#define TRUNCATE        (1ull << 14) /* since 3 */
-#define TCP             3ull         /* bind and connect; since 4 */
-#define OTHER_PROCESSES 3ull         /* abstract Unix sockets and signals; since 6 */
+/* From Landlock versions that the host's headers may lack. */
+#define TRUNCATE        (1ull << 14) /* since version 3 */
+#define TCP             3ull         /* bind and connect; since version 4 */
+#define OTHER_PROCESSES 3ull         /* abstract Unix sockets and signals; since version 6 */
 #define LEAST_VERSION   3
 
 typedef struct {
@@ -84,7 +83,7 @@ static bool allow(int ruleset, const char *path, uint64_t accesses) {
     return good;
 }
 
-/* To the current directory, and /dev/null. */
+/* Restricts changes of files to the current directory and /dev/null. */
 static bool restrict_changes(void) {
     const long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
     if (version < LEAST_VERSION)
@@ -115,7 +114,7 @@ static bool drop_capabilities(void) {
     return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) == 0 && syscall(SYS_capset, &header, none) == 0;
 }
 
-/* A program that root starts would get these back; may fail, for want of the right and of need. */
+/* Otherwise a program that root starts would get capabilities back. May fail, when it is not needed. */
 static void empty_bounding_set(void) {
     for (unsigned long capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++)
         prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);

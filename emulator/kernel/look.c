@@ -83,7 +83,7 @@ bool vk_virtual_time(pid_t kernel, uint64_t address, uint64_t *ns) {
 /* ---- the programs inside: each is a child of the kernel's process, with its memory as it is inside ---- */
 
 #define MOST_CHILDREN 512
-#define MOST_TRIES    10 /* on a busy machine no program inside may run for a while */
+#define MOST_TRIES    10 /* on a busy machine it may take a while until a program inside runs */
 
 typedef struct {
     pid_t pid;
@@ -103,7 +103,7 @@ static size_t list_children(pid_t kernel, child children[MOST_CHILDREN]) {
     return count;
 }
 
-/* Ticks of processor time, user's and system's; proc(5). */
+/* Returns ticks of processor time, user and system; proc(5). */
 static unsigned long long ticks_of(pid_t pid) {
     char name[64], line[1024] = "";
     unsigned long long user = 0, system = 0;
@@ -118,9 +118,9 @@ static unsigned long long ticks_of(pid_t pid) {
     return user + system;
 }
 
-#define TASK_SIZE 0x7f80000000u /* where the memory of a program inside ends: above are pages of the kernel */
+#define TASK_SIZE 0x7f80000000u /* end of a program's memory inside; the kernel's pages are above */
 
-/* Where the stack ends: with the highest writable page of the machine's memory. */
+/* Finds the end of the stack: that of the highest writable page of the machine's memory. */
 static bool stack_end(pid_t pid, uint64_t *end) {
     char name[64], line[1024], rights[5];
     uint64_t low, high;
@@ -136,8 +136,8 @@ static bool stack_end(pid_t pid, uint64_t *end) {
     return *end != 0;
 }
 
-/* A stack ends with the file that the program was started from and 9 NULs. A forked process may have only pages below
- * that one. */
+/* Reads the program's file name, which is at the end of the stack, before 9 NULs. A forked process may have only pages
+ * below that one. */
 static bool program_of(pid_t pid, char name[VK_PROGRAM_SIZE]) {
     char top[1024];
     uint64_t end;
@@ -156,7 +156,7 @@ static bool program_of(pid_t pid, char name[VK_PROGRAM_SIZE]) {
     return true;
 }
 
-/* The child that got most processor time within a tenth of a second; -1: none got any. */
+/* Waits 0.1 s. Returns the child that has used the most processor time since its `ticks`; -1: none used any. */
 static pid_t busiest_of(child children[], size_t count) {
     const struct timespec while_counting = {.tv_nsec = 100000000};
     pid_t busiest = -1;

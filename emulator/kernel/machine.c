@@ -27,7 +27,7 @@
 #include "emulator/kernel/job.h"
 #include "emulator/kernel/look.h"
 
-/* Descriptors of the kernel's process, which may not enter the folders of its files. */
+/* Descriptors of the kernel's process, which cannot open its files itself. */
 enum { LOG_FD = 3, STDOUT_FD, STDERR_FD, ARCHIVE_FD, MEMORY_FD, SEED_FD, KERNEL_FD, FIRST_OTHER_FD };
 #define LOG_READ_BYTES (4 << 20)
 enum { PLACES = FIRST_OTHER_FD - LOG_FD };
@@ -62,7 +62,7 @@ char *vk_job_text(const vk_machine *machine, size_t *length) {
     return text;
 }
 
-/* A descriptor of the archive; -1 with a sentence in error. */
+/* Returns a descriptor of the archive; -1 with a sentence in error. */
 static int make_archive(const vk_machine *machine, char *error) {
     size_t init_size = 0, job_size = 0;
     char *init = NULL, *job = NULL;
@@ -106,14 +106,14 @@ static uint64_t free_megabytes(const struct statvfs *facts) {
     return facts->f_bavail * facts->f_frsize >> 20;
 }
 
-/* Whether the kernel can keep so much memory there: it maps a file of that folder as code, too. */
+/* Whether the kernel can keep this much memory in the folder. It maps the file as code too. */
 static bool takes_memory(const char *folder, uint64_t megabytes) {
     struct statvfs facts;
     return access(folder, W_OK | X_OK) == 0 && statvfs(folder, &facts) == 0 && !(facts.f_flag & ST_NOEXEC) &&
            free_megabytes(&facts) >= megabytes;
 }
 
-/* /dev/shm of a container is small, and holds no code. */
+/* A container's /dev/shm is small, and mounted noexec. */
 const char *vk_memory_folder(uint64_t megabytes) {
     const char *named = getenv("TMPDIR");
     if (named && *named)
@@ -123,7 +123,7 @@ const char *vk_memory_folder(uint64_t megabytes) {
 
 /* ---- the kernel's process ---- */
 
-/* A processor that this process may run on: bouncing between two costs several times as much. */
+/* Pins the process to `core`, or to its present one if core < 0: moves between cores make it several times slower. */
 static void pin(int64_t core) {
     cpu_set_t allowed;
     if (core < 0)
@@ -137,8 +137,8 @@ typedef struct {
     char seed[48], memory[32], clock[64];
 } vk_words;
 
-/* The environment decides nothing, but it must be the same in every run, since the log has it: no variable of the
- * caller, and no name of a folder. */
+/* Becomes the kernel. Its environment has no variable of the caller and no folder name, because the log contains it and
+ * must be the same in every run. */
 static void boot(const vk_machine *machine, vk_words *words) {
     char *const environment[] = {words->seed, "LD_PRELOAD=/proc/self/fd/8", "PATH=/usr/bin:/bin",
                                  "HOME=/",    ("TMPDIR=" VK_MEMORY),        NULL};
@@ -148,7 +148,7 @@ static void boot(const vk_machine *machine, vk_words *words) {
         "initrd=/proc/self/fd/6",
         "time-travel=inf-cpu",
         words->clock,
-        "uml_dir=/dev/null/", /* no folder with its process ID */
+        "uml_dir=/dev/null/", /* prevents a folder with its process ID */
         "con=null",
         "con0=null,fd:3",
         "con1=null,fd:4",
@@ -163,7 +163,7 @@ static void boot(const vk_machine *machine, vk_words *words) {
     fexecve(KERNEL_FD, command, environment);
 }
 
-/* Descriptors at their places; they are first moved out of each other's way. */
+/* Moves the descriptors to LOG_FD .. KERNEL_FD, by copies that cannot collide. */
 static bool place_descriptors(const int from[PLACES]) {
     int moved[PLACES];
     for (int k = 0; k < PLACES; k++) {
@@ -179,7 +179,7 @@ static bool place_descriptors(const int from[PLACES]) {
            dup2(LOG_FD, STDERR_FILENO) >= 0 && close_range(FIRST_OTHER_FD, ~0u, 0) == 0;
 }
 
-/* Its memory's file has no name, and is on the host where the caller may write, but this process may not. */
+/* Opens the memory's file, without a name, in a folder in which the confined process may no longer write. */
 static int open_memory(const char *folder) {
     int fd = open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) {
@@ -223,7 +223,7 @@ __attribute__((noreturn)) static void become_kernel(const vk_machine *machine, i
     if (place_descriptors(from) && personality(ADDR_NO_RANDOMIZE) >= 0) {
         if (!confine(machine))
             _exit(127);
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of user, which takes it back */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of user, which would clear it */
         if (getppid() != parent)
             _exit(127);
         fcntl(KERNEL_FD, F_SETFD, FD_CLOEXEC);
@@ -238,18 +238,18 @@ __attribute__((noreturn)) static void become_kernel(const vk_machine *machine, i
 typedef struct {
     const vk_machine *machine;
     pid_t pid;
-    uint64_t address; /* of the virtual time in its memory */
+    uint64_t address; /* of the virtual time in the kernel's memory */
     uint64_t virtual_ns;
-    double begun_s, moved_s; /* on the host's clock: its start, and when the virtual time was last seen to move */
+    double begun_s, moved_s; /* host clock: start, and last observed progress of virtual time */
 } vk_watch;
 
-/* Since COMMAND started. */
+/* Virtual time since COMMAND started. */
 static double command_s(const vk_watch *watch) {
     const double since_start = (double)watch->virtual_ns / 1e9;
     return since_start > VK_UPTIME_S ? since_start - VK_UPTIME_S : 0;
 }
 
-/* False with a sentence: virtual time stands still, or it all takes too long. */
+/* False with a sentence in error: virtual time stands still, or the run takes too long. */
 static bool check_progress(vk_watch *watch, char *error) {
     const double now = (double)clock_us() / 1e6;
     uint64_t ns;
@@ -274,12 +274,13 @@ static bool check_progress(vk_watch *watch, char *error) {
 }
 
 static void end_process(pid_t pid) {
-    kill(pid, SIGKILL); /* its children ask for the same at its death */
+    kill(pid, SIGKILL); /* its children die with it */
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         continue;
 }
 
-/* Until the kernel's process has ended. False with a sentence, or with *interrupted: it was ended. */
+/* Waits for the end of the kernel's process. False with a sentence in error if it was killed; *interrupted: by a
+ * signal. */
 static bool watch_until_end(vk_watch *watch, int *status, int *interrupted, char *error) {
     static const struct timespec second = {.tv_sec = 1};
     sigset_t awaited;
@@ -306,7 +307,7 @@ static bool watch_until_end(vk_watch *watch, int *status, int *interrupted, char
 
 /* ---- what its log says ---- */
 
-/* The last place at which the text occurs. */
+/* Returns the last occurrence of the text, or NULL. */
 static const char *last_of(const char *log, const char *text) {
     const char *found = NULL;
     for (const char *next = strstr(log, text); next; next = strstr(next + 1, text))
@@ -318,7 +319,7 @@ static int line_length(const char *text) {
     return (int)strcspn(text, "\r\n");
 }
 
-/* The last line with a character in it; at the end of an empty log: nothing. */
+/* Returns the last line that is not empty; the empty log itself if there is none. */
 static const char *last_line(const char *log) {
     const char *line = log;
     for (const char *next = log; *next; next += strcspn(next, "\r\n"), next += strspn(next, "\r\n"))
@@ -326,8 +327,8 @@ static const char *last_line(const char *log) {
     return line;
 }
 
-/* Whether the machine, or the command, ended because a page of the machine's memory had no room on the host. A command
- * may have another reason for SIGBUS, so that one counts only where the folder is smaller than the machine. */
+/* Whether the machine or COMMAND ended because the host had no room for a page of the machine's memory. COMMAND's
+ * SIGBUS may have another reason, so it counts only if the folder has less room than the machine's memory. */
 static bool had_no_room(const vk_watch *watch, const char *log, int kernel_status, const char *words) {
     if (strstr(log, "Kernel mode signal 7") || (WIFSIGNALED(kernel_status) && WTERMSIG(kernel_status) == SIGBUS))
         return true;
@@ -339,7 +340,7 @@ static bool had_no_room(const vk_watch *watch, const char *log, int kernel_statu
            free_megabytes(&room) < watch->machine->memory_mb;
 }
 
-/* A remark on a command that ran to its end: a program that was killed for want of memory says nothing itself. */
+/* Writes a remark if a program inside was killed because memory was short, since the program prints nothing itself. */
 static void remark_memory(const vk_watch *watch, const char *log, char *error) {
     static const char killed_says[] = "Out of memory: Killed process ";
     const char *killed = strstr(log, killed_says);
@@ -383,7 +384,7 @@ static bool judge_log(const vk_watch *watch, const char *log, int kernel_status,
                 command_s(watch), line_length(last), last);
 }
 
-/* Its last part: a program inside can write as much to it as it likes. */
+/* Returns the last LOG_READ_BYTES of the log, which programs inside can make arbitrarily long. Free it. */
 static char *log_text(int fd) {
     struct stat facts;
     const off_t whole = fstat(fd, &facts) == 0 ? facts.st_size : 0;
@@ -424,6 +425,6 @@ bool vk_machine_run(const vk_machine *machine, int *status, int *interrupted, ch
     const bool good = log >= 0 && run(machine, log, archive, status, interrupted, error);
     descriptor_close(&archive);
     descriptor_close(&log);
-    make_printable(error); /* programs inside can write to the log, and these would be for a terminal */
+    make_printable(error); /* programs inside can write control characters to the log */
     return good;
 }

@@ -1,4 +1,4 @@
-/* vkernel: runs a command in a Linux kernel of its own, in virtual time. See docs/howto/kernel.md. */
+/* vkernel: runs a command in a separate Linux kernel, in virtual time. See docs/howto/kernel.md. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -74,7 +74,7 @@ static int help(void) {
     return 0;
 }
 
-/* A file that is built beside this program, or installed in libexec/. */
+/* Returns a file that is beside this program, or installed in libexec/. */
 static const char *part(char path[PATH_MAX], const char *name) {
     static const char *const places[] = {"", "../libexec/railyard/"};
     for (size_t k = 0; k < sizeof places / sizeof places[0]; k++) {
@@ -89,7 +89,7 @@ static const char *part(char path[PATH_MAX], const char *name) {
     return path;
 }
 
-/* Where `make kernel` leaves it (emulator/kernel/build.sh). */
+/* Returns $RAILYARD_KERNEL, or the file that `make kernel` builds (emulator/kernel/build.sh). */
 static const char *built_kernel(char path[PATH_MAX]) {
     const char *named = getenv("RAILYARD_KERNEL"), *own = getenv("RAILYARD_KERNEL_CACHE");
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -105,7 +105,7 @@ static const char *built_kernel(char path[PATH_MAX]) {
     return path;
 }
 
-/* Whether it is a folder with these rights (access(2)); else errno says why not. */
+/* Whether the path is a folder with these rights (access(2)). False with errno set. */
 static bool is_folder(const char *path, int rights) {
     int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     const bool good = folder >= 0 && access(path, rights) == 0;

@@ -1,6 +1,6 @@
-/* The first process of the time-travel kernel (vkernel): mounts what programs expect, with the host's root read-only
- * below it, runs one command (job.h), and turns the machine off. Linked statically: it starts before the host's
- * libraries can be seen. */
+/* The first process of the time-travel kernel (vkernel): mounts the host's root read-only and the file systems that
+ * programs expect, runs one command (job.h), and turns the machine off. Linked statically, because it starts before the
+ * host's libraries are mounted. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -24,14 +24,14 @@
 
 #include "emulator/kernel/job.h"
 
-#define ROOT "/root" /* of the host, before it becomes the root */
+#define ROOT "/root" /* mount point of the host's root, before it becomes the root */
 
 typedef struct {
     char *at; /* the folder to start in */
     char **environment, **command;
 } init_job;
 
-/* One line in the kernel's log, which outlives this process. */
+/* Writes a line to the kernel's log, which outlives this process. */
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
     char line[512] = VK_INIT_SAYS;
     const size_t used = sizeof(VK_INIT_SAYS) - 1;
@@ -82,7 +82,7 @@ static void link_descriptors(void) {
             give_up("make the link", links[k][1]);
 }
 
-/* The host's root, and over it what belongs to this machine. */
+/* Mounts the host's root, and the machine's own file systems over it. */
 static void mount_all(const char *at) {
     char place[4096];
     mount_at("hostfs", ROOT, MS_RDONLY, "/");
@@ -99,12 +99,12 @@ static void mount_all(const char *at) {
     make_folder(ROOT "/run/lock", 01777);
     make_folder(ROOT "/run/tmp", 01777);
     snprintf(place, sizeof place, ROOT "%s", at);
-    mount_at("hostfs", place, 0, "/proc/self/cwd"); /* of the kernel's process on the host */
+    mount_at("hostfs", place, 0, "/proc/self/cwd"); /* the current directory of the kernel's process on the host */
     if (chdir(ROOT) != 0 || mount(".", "/", NULL, MS_MOVE, NULL) != 0 || chroot(".") != 0 || chdir(at) != 0)
         give_up("enter", at);
 }
 
-/* All of a file, with a NUL behind it; kept until the end. */
+/* Returns the content of a file and a NUL. Never freed. */
 static char *read_whole(const char *path, size_t *length) {
     struct stat facts;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -116,7 +116,7 @@ static char *read_whole(const char *path, size_t *length) {
     return text;
 }
 
-/* The texts of the job in one array; the empty one behind the environment, and the last, are its ends. */
+/* Reads the job's texts into one array, with NULL after the environment and after the last text. */
 static void read_job(init_job *job) {
     size_t length = 0, count = 0;
     char *text = read_whole(VK_JOB, &length);
@@ -149,7 +149,7 @@ static void wait_for_uptime(void) {
         continue;
 }
 
-/* A terminal that changes no byte, as descriptor `fd` of the command. */
+/* Opens a terminal that changes no byte as descriptor `fd` of COMMAND. */
 static void open_terminal(int number, int fd) {
     char name[32];
     struct termios raw;
@@ -162,8 +162,8 @@ static void open_terminal(int number, int fd) {
         give_up("open", name);
 }
 
-/* What concerns the machine as a whole: no program that it is for needs these rights. Nothing on the host depends on
- * this, but the record of a run does: a machine that a program turns off has no end. */
+/* Drops rights over the machine as a whole, which no program for it needs. The host does not depend on this, but the
+ * result of a run does: if a program turns the machine off, its end is not recorded. */
 static void drop_rights_over_machine(void) {
     static const unsigned long rights[] = {CAP_SYS_MODULE, CAP_SYS_RAWIO, CAP_SYS_BOOT, CAP_MKNOD};
     for (size_t k = 0; k < sizeof rights / sizeof rights[0]; k++)
@@ -174,7 +174,7 @@ __attribute__((noreturn)) static void become(const init_job *job) {
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     setsid();
     drop_rights_over_machine();
-    prctl(PR_SET_TIMERSLACK, 1ul); /* and its children: a timer may be 50 us late otherwise, to save wake-ups */
+    prctl(PR_SET_TIMERSLACK, 1ul); /* inherited; otherwise timers may be 50 us late, to save wake-ups */
     dup2(nothing, STDIN_FILENO);
     open_terminal(VK_STDOUT_TERMINAL, STDOUT_FILENO);
     open_terminal(VK_STDERR_TERMINAL, STDERR_FILENO);
@@ -183,7 +183,7 @@ __attribute__((noreturn)) static void become(const init_job *job) {
     _exit(errno == ENOENT ? 127 : 126);
 }
 
-/* Runs the command to its end; whatever loses its parent meanwhile is waited for, too. */
+/* Runs COMMAND to its end and returns its wait status. Also waits for orphans. */
 static int run(const init_job *job) {
     int status = 0;
     const pid_t child = fork();
@@ -204,7 +204,7 @@ static int run(const init_job *job) {
     return status;
 }
 
-/* Ends what the command left running. */
+/* Ends the processes that COMMAND left. */
 static void end_others(void) {
     kill(-1, SIGKILL);
     while (waitpid(-1, NULL, 0) > 0)
@@ -214,17 +214,17 @@ static void end_others(void) {
 int main(void) {
     static init_job job;
     static char *const fallback_path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-    if (getpid() != 1 || access(VK_JOB, R_OK) != 0) { /* else it would turn off somebody's machine */
+    if (getpid() != 1 || access(VK_JOB, R_OK) != 0) { /* otherwise it would turn off a real machine */
         fprintf(stderr, "vkernel-init: this is the first process of a kernel that vkernel starts, and nothing else\n");
         return 2;
     }
     make_folder("/dev", 0755);
-    mount("none", "/dev", "devtmpfs", 0, NULL); /* for the log; the host's root has its own below */
+    mount("none", "/dev", "devtmpfs", 0, NULL); /* for the log; the host's root gets its own */
     read_job(&job);
     mount_all(job.at);
     bring_up_loopback();
     wait_for_uptime();
-    putenv(fallback_path); /* execvpe() looks the command up there where its environment has no PATH */
+    putenv(fallback_path); /* execvpe() uses it if COMMAND's environment has no PATH */
     for (char **variable = job.environment; *variable; variable++)
         if (strncmp(*variable, "PATH=", 5) == 0)
             putenv(*variable);

@@ -1,7 +1,7 @@
-/* A library for LD_PRELOAD: getrandom() of the program becomes a function of RAILYARD_SEED. The time-travel kernel
- * takes its hardware randomness from getrandom(), and the system calls of the programs in it for randomness get theirs
- * from the kernel. Names of temporary files, which the kernel's log has, are counted. And its memory is a file that
- * vkernel opened: it may make none itself. */
+/* A library for LD_PRELOAD: makes getrandom() a function of RAILYARD_SEED. The time-travel kernel takes its hardware
+ * randomness from getrandom(), and programs inside get theirs from the kernel. Names of temporary files, which the
+ * kernel's log contains, are numbered. The kernel's memory is a file that vkernel opened, because the kernel may not
+ * make one itself. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -15,14 +15,14 @@
 
 #include "emulator/kernel/job.h"
 
-#define NAMES 1000000u /* of temporary files: six digits */
+#define NAMES 1000000u /* names of temporary files: six digits */
 
 ssize_t getrandom(void *into, size_t length, unsigned flags);
 int mkstemp64(char *name);
 
 static uint64_t state;
 
-/* SplitMix64. The kernel hashes what it gets, so this need not be more than different for each seed and call. */
+/* SplitMix64. The kernel hashes the numbers, so they only need to differ for each seed and call. */
 static uint64_t next(void) {
     state += 0x9e3779b97f4a7c15u;
     uint64_t z = state;
@@ -62,7 +62,7 @@ int mkstemp64(char *name) {
     return -1;
 }
 
-/* The file for its memory, which it opens without a name in a folder, is there already. */
+/* Returns vkernel's file for an unnamed file in VK_MEMORY, the kernel's memory. */
 int open64(const char *name, int flags, ...) {
     va_list args;
     va_start(args, flags);
