@@ -16,7 +16,7 @@ static int fail(const char *socket_path, const char *what) {
     return 2;
 }
 
-/* The words as one line; 0 if they are too long for one. */
+/* Joins the words to one line. Returns its length; 0 if it is too long. */
 static size_t join(char line[LINE_BYTES], char **words) {
     size_t used = 0;
     for (char **word = words; *word; word++) {

@@ -1,10 +1,10 @@
-/* udp-flow: UDP flows with exact times, to measure an emulator from outside of it.
+/* udp-flow: UDP flows with exact times, to measure an emulator from outside.
  *
  *   send    numbered datagrams at a constant rate       sink    writes the kernel's receive time of every datagram
  *   ping    round trips                                 echo    answers pings
  *
- * A datagram starts with its number and the time of its send call (CLOCK_MONOTONIC ns), 8 bytes each, host order.
- * Every program ends with one JSON object on stdout. */
+ * A datagram starts with its number and the time of its send call (CLOCK_MONOTONIC ns), 8 bytes each, host order. send
+ * and sink end with one JSON object on stdout. */
 #ifndef RAILYARD_FLOW_FLOW_H
 #define RAILYARD_FLOW_FLOW_H
 
@@ -19,16 +19,16 @@ typedef struct {
     struct sockaddr_storage bind;
     socklen_t to_size; /* 0 = not given */
     socklen_t bind_size;
-    double rate_bps; /* of IP packets and 4 bytes each, the unit of an emulated link */
+    double rate_bps; /* counts IP packets + 4 bytes each, as emulated links do */
     uint32_t ip_bytes;
     uint64_t duration_us;
-    uint32_t count; /* of pings */
+    uint32_t count; /* number of pings */
     uint64_t interval_us;
     bool segment; /* UDP_SEGMENT when sending, UDP_GRO when receiving */
     const char *out;
 } fl_options;
 
-/* 0; 1 when --help was asked for and given; -1 with a sentence on stderr. */
+/* Returns 0; 1 after --help, which it prints; -1 with a sentence on stderr. */
 int fl_options_parse(fl_options *options, int argc, char **argv);
 
 /* Each returns the exit status. */
@@ -37,11 +37,11 @@ int fl_sink(const fl_options *options);
 int fl_ping(const fl_options *options);
 int fl_echo(const fl_options *options);
 
-/* A bound UDP socket (and connected to options->to if that is given), or -1 with a sentence on stderr. */
+/* Makes a UDP socket, bound to options->bind, connected to options->to, if given. -1 with a sentence on stderr. */
 int fl_socket(const fl_options *options);
-/* Bytes of IP and UDP headers on the socket. */
+/* Returns the bytes of IP and UDP headers on the socket. */
 uint32_t fl_header_bytes(const fl_options *options);
-/* Processor time of this process, seconds. */
+/* Returns the processor time of this process, in seconds. */
 double fl_cpu_s(void);
 /* Prints one sentence with errno and returns -1. */
 int fl_fail(const char *what);

@@ -58,7 +58,7 @@ static bool read_bind(void *into, const char *text, char *reason, size_t cap) {
     return read_address(text, &o->bind, &o->bind_size, reason, cap);
 }
 
-/* Also as 12e6. */
+/* A number may have an exponent: 12e6. */
 static bool read_rate(void *into, const char *text, char *reason, size_t cap) {
     fl_options *o = into;
     char *end = NULL;
@@ -110,7 +110,7 @@ static void print_help(void) {
     printf("\nsend and sink end with one JSON object on stdout.\n");
 }
 
-/* What a mode cannot do without; NULL: all is there. An unknown mode is main's to refuse. */
+/* Returns the missing options of the mode, or NULL. main() refuses an unknown mode. */
 static const char *missing(const fl_options *o) {
     if (strcmp(o->mode, "send") == 0 && (o->to_size == 0 || o->rate_bps <= 0))
         return "--to ADDR:PORT and --rate BPS";

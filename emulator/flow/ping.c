@@ -21,7 +21,7 @@ static void limit_waiting(int fd) {
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 }
 
-/* One round trip in ns; 0 if no answer came. */
+/* Measures one round trip, in ns; 0 if no answer came. */
 static uint64_t round_trip(int fd, uint64_t number, uint64_t *sent_ns) {
     uint64_t message[2] = {number, clock_ns(CLOCK_MONOTONIC)};
     uint64_t answer[2];
@@ -34,8 +34,8 @@ static uint64_t round_trip(int fd, uint64_t number, uint64_t *sent_ns) {
     return 0;
 }
 
-/* One line per answered ping: sent_monotonic_ns rtt_ns. The pause between pings varies, so that they meet all phases
- * of a millisecond. */
+/* Prints a line per answered ping: sent_monotonic_ns rtt_ns. The pause between pings varies, so that they cover all
+ * phases of a millisecond. */
 int fl_ping(const fl_options *options) {
     int fd = fl_socket(options);
     if (fd < 0)
@@ -62,7 +62,7 @@ int fl_echo(const fl_options *options) {
     socklen_t size = sizeof address;
     signal(SIGTERM, on_stop);
     limit_waiting(fd);
-    getsockname(fd, (struct sockaddr *)&address, &size); /* sin_port and sin6_port share their place */
+    getsockname(fd, (struct sockaddr *)&address, &size); /* sin_port and sin6_port have the same offset */
     printf("{\"event\":\"listening\",\"port\":%u}\n", (unsigned)ntohs(address.sin_port));
     fflush(stdout);
     uint64_t end = clock_ns(CLOCK_MONOTONIC) + options->duration_us * 1000u;

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BATCH         40u /* datagrams in one call: with UDP_SEGMENT they must fit 65507 bytes */
+#define BATCH         40u /* datagrams per call; with UDP_SEGMENT they must fit into 65507 bytes */
 #define SPIN_NS       60000u
 #define MAX_PAYLOAD   1472u
 #define LINK_OVERHEAD 4u
@@ -68,7 +68,7 @@ static void prepare(sender *s, const fl_options *options) {
     s->segment = options->segment && setsockopt(s->fd, IPPROTO_UDP, UDP_SEGMENT, &size, sizeof size) == 0;
 }
 
-/* Datagram n is due at start + n * gap; what is due goes out together. */
+/* Datagram n is due at start + n * gap; all due ones are sent together. */
 int fl_send(const fl_options *options) {
     static sender s;
     s.fd = fl_socket(options);

@@ -24,7 +24,7 @@ typedef struct {
     FILE *out;
     uint64_t datagrams;
     uint64_t bytes;
-    uint32_t overflowed; /* datagrams that the socket buffer had no room for */
+    uint32_t overflowed; /* datagrams for which the socket buffer had no room */
     struct mmsghdr messages[BATCH];
     struct iovec vectors[BATCH];
     char control[BATCH][128];
@@ -54,7 +54,7 @@ static int prepare(sink *s, const fl_options *options) {
     return 0;
 }
 
-/* What the kernel says beside the bytes: receive time, size of a segment, overflows. */
+/* Reads the kernel's control messages: receive time, size of a segment, overflows. */
 static void read_control(sink *s, struct msghdr *message, uint64_t *time_ns, uint32_t *segment) {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
         if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS) {
@@ -99,7 +99,7 @@ static void receive(sink *s) {
         take(s, &s->messages[i]);
 }
 
-/* Between the two clocks, ns; the tightest of several readings. */
+/* Returns the difference of the two clocks, in ns, by the tightest of several readings. */
 static int64_t realtime_minus_monotonic(void) {
     uint64_t best = UINT64_MAX;
     int64_t offset = 0;
