@@ -37,7 +37,7 @@ bool sat_auth_tag(const char *token, sat_role role, const sat_nonces *nonces, ui
     bool ok = derive(token, "saturtag", role, nonces, out);
     *tag = 0;
     for (size_t i = 0; i < sizeof *tag; i++)
-        *tag = *tag << 8 | out[i]; /* the same number at both ends, whatever their byte order */
+        *tag = *tag << 8 | out[i]; /* the same number at both ends, for any byte order */
     return ok;
 }
 

@@ -1,7 +1,7 @@
-/* Who may use a saturatr server, and which datagrams belong to a session. Both ends know a secret text, the token. It
- * never travels: each end proves by HMAC-SHA-256 over both nonces that it has it, and the tags of the session's
- * datagrams derive from it. A cookie is bound to the address that it was sent to: who returns it receives there, so the
- * server sends data to nobody who did not ask for it. */
+/* Access to a saturatr server, and authentication of datagrams. Both ends have a secret text, the token, which is never
+ * sent: each end proves by HMAC-SHA-256 over both nonces that it has the token, and the tags of the session's datagrams
+ * derive from it. A cookie is bound to the address that it was sent to. A client that returns it receives at that
+ * address, so the server sends data only to clients that asked for it. */
 #ifndef RAILYARD_SATURATR_AUTH_H
 #define RAILYARD_SATURATR_AUTH_H
 
@@ -26,16 +26,16 @@ typedef struct {
 } sat_nonces;
 
 bool sat_auth_random(void *out, size_t length);
-/* The proof that role gives. */
+/* Computes the proof that role gives. */
 bool sat_auth_proof(const char *token, sat_role role, const sat_nonces *nonces, uint8_t out[SAT_PROOF_BYTES]);
-/* Takes the same time whatever differs. */
+/* Compares in constant time. */
 bool sat_auth_same(const uint8_t *a, const uint8_t *b, size_t length);
-/* The tag of the datagrams that role sends. */
+/* Computes the tag of the datagrams that role sends. */
 bool sat_auth_tag(const char *token, sat_role role, const sat_nonces *nonces, uint64_t *tag);
 bool sat_auth_cookie(const uint8_t key[SAT_KEY_BYTES], uint8_t channel, const struct sockaddr_storage *remote,
                      uint8_t out[SAT_COOKIE_BYTES]);
 
-/* length bytes as 2 * length hexadecimal digits and a NUL; and back, false for anything else. */
+/* Writes length bytes as 2 * length hexadecimal digits and a NUL; reads them back, false for any other text. */
 void sat_hex_write(const uint8_t *bytes, size_t length, char *out);
 bool sat_hex_read(const char *text, uint8_t *bytes, size_t length);
 

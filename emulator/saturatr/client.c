@@ -17,15 +17,15 @@
 #include "emulator/link/packet.h"
 #include "emulator/saturatr/client_setup.h"
 
-#define OPENING_US       10000000u /* until every path must have answered */
-#define OPENING_HELLO_US 100000u   /* between two HELLOs that no answer came to */
-#define PROBE_US         20000u    /* between two measurements of base RTT and clock */
+#define OPENING_US       10000000u /* time in which every path must answer */
+#define OPENING_HELLO_US 100000u   /* between HELLOs without an answer */
+#define PROBE_US         20000u    /* between measurements of base RTT and clock */
 #define PROBES           12u
 #define PROBING_US       3000000u
-#define SYNC_US          250000u  /* between two measurements of the clock while recording */
-#define LINGER_US        2000000u /* for the last packets of a light recording, after its end */
-#define LATE_PROBES_US   200000u  /* measurements of the clock after the recording: so long, and longer if */
-#define LATE_MOST_US     2000000u /* none was answered */
+#define SYNC_US          250000u  /* between measurements of the clock while recording */
+#define LINGER_US        2000000u /* for the last packets after the end of a light recording */
+#define LATE_PROBES_US   200000u  /* duration of clock measurements after the recording */
+#define LATE_MOST_US     2000000u /* the same if none is answered */
 #define FETCH_US         120000000u
 #define LONGEST_WAIT_US  100000u
 #define BLOCK_HEADER     4u
@@ -39,7 +39,7 @@ static void on_welcome(void *user, const sat_packet *packet, const sat_datagram 
         return;
     memcpy(channel->cookie, packet->cookie, SAT_COOKIE_BYTES);
     if (!(packet->flags & SAT_FLAG_VALID)) {
-        channel->next_hello_us = 0; /* again, with the cookie */
+        channel->next_hello_us = 0; /* send again, with the cookie */
         return;
     }
     uint64_t rtt = datagram->received_us - packet->echo_us;
@@ -60,7 +60,7 @@ static void send_hello(sat_client *client, size_t channel, uint64_t now) {
     sat_peer_send_control(&client->peer, &hello);
 }
 
-/* Sends the HELLOs that are due on the channels from first; returns when the next one is. */
+/* Sends the due HELLOs on the channels from `first` on. Returns when the next one is due. */
 static uint64_t send_hellos(sat_client *client, size_t first, uint64_t pause_us) {
     uint64_t now = clock_us();
     uint64_t next = SAT_NEVER;
@@ -88,7 +88,7 @@ static void take_line(sat_client *client) {
     json_decref(line);
 }
 
-/* Waits for packets, until that moment at the latest, and takes them in. */
+/* Waits for packets until until_us at the latest, and handles them. */
 static void wait_and_receive(sat_client *client, uint64_t until_us) {
     struct pollfd polls[SAT_CLIENT_SOCKETS + 1];
     sigset_t none;
@@ -172,7 +172,7 @@ static bool broken(sat_client *client) {
 
 static void turn(sat_client *client, uint64_t until_us) {
     uint64_t next = sat_peer_send(&client->peer);
-    /* A link that is recorded under light load carries nothing but trains. */
+    /* A link that is recorded under light load carries only trains. */
     bool silent = client->options->mode == SAT_LIGHT && !client->options->has_ack_via;
     uint64_t hello = silent ? SAT_NEVER : send_hellos(client, SAT_MAX_PATHS, SYNC_US);
     next = next < hello ? next : hello;
@@ -186,8 +186,7 @@ static void fix_t0(sat_client *client, uint64_t start) {
     r->ramp_us = r->t0_us - start;
 }
 
-/* Fills the links; fixes t0 when all of them are full, or at the latest when the ramp must end. A light recording
- * begins at once. */
+/* Fills the links. Sets t0 when all links are full, or when the ramp must end. A light recording begins at once. */
 static bool begin(sat_client *client) {
     const sat_options *o = client->options;
     sat_recording *r = &client->recording;
@@ -210,7 +209,7 @@ static bool begin(sat_client *client) {
     return true;
 }
 
-/* What is under way at the end of a light recording is of it. */
+/* Waits for packets in flight at the end of a light recording, which belong to it. */
 static bool linger(sat_client *client) {
     uint64_t end = clock_us() + LINGER_US;
     while (client->options->mode == SAT_LIGHT && clock_us() < end) {
@@ -240,7 +239,7 @@ static bool record(sat_client *client) {
     return linger(client);
 }
 
-/* Clock exchanges once the links are no longer filled. */
+/* Makes clock exchanges after the links are no longer filled. */
 static void probe_clock_again(sat_client *client) {
     uint64_t start = clock_us();
     uint64_t before = client->recording.clock.exchanges;
@@ -255,7 +254,7 @@ static void probe_clock_again(sat_client *client) {
     }
 }
 
-/* The records of one path, in the blocks that they were in at the server. */
+/* Fetches the records of one path, in the server's blocks. */
 static bool fetch_records(sat_client *client, size_t k, uint64_t bytes, uint64_t deadline) {
     sat_records *records = &client->uplinks[k];
     uint8_t header[BLOCK_HEADER];
@@ -280,7 +279,7 @@ static uint64_t figure(const json_t *object, const char *key) {
     return value > 0 ? (uint64_t)value : 0;
 }
 
-/* What a server says that it sent in a light recording; no more than it could. */
+/* Returns the number of packets that a server says it sent in a light recording, at most the possible number. */
 static uint64_t sent_in_trains(const sat_options *o, uint64_t sent) {
     uint64_t most = (o->duration_us / o->every_us + 2) * o->train_packets;
     return sent < most ? sent : most;
@@ -392,7 +391,8 @@ static void report(const sat_recording *r) {
     }
 }
 
-/* A direction without a row has no trace, and one of which a size never arrived no latencies. */
+/* Whether all results could be made. A direction without a row has no trace; one in which no packet of a size arrived
+ * has no latencies. */
 static bool has_made_all(sat_client *client) {
     const sat_recording *r = &client->recording;
     const bool of_sizes = r->options->sizes.count > 0;

@@ -1,4 +1,4 @@
-/* The client of saturatr: sets a recording up, makes it, fetches the server's half and writes the files. */
+/* The client of saturatr: sets up and makes a recording, fetches the server's half and writes the files. */
 #ifndef RAILYARD_SATURATR_CLIENT_H
 #define RAILYARD_SATURATR_CLIENT_H
 
@@ -8,7 +8,7 @@
 
 typedef enum { SAT_DONE = 0, SAT_FAILED = 1, SAT_CANNOT_START = 2 } sat_outcome;
 
-/* *stop ends the recording early; what was recorded until then is kept. One sentence in error unless SAT_DONE. */
+/* Makes a recording. *stop ends it early; the part up to then is kept. One sentence in error unless SAT_DONE. */
 sat_outcome sat_client_run(const sat_options *options, int argc, char **argv, volatile sig_atomic_t *stop, char *error);
 
 #endif

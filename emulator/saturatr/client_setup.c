@@ -62,7 +62,7 @@ static bool connect_tcp(sat_client *client) {
     return false;
 }
 
-/* The path that the reliable interface is, if it is one of them. */
+/* Returns the path that the reliable interface belongs to, or SAT_NO_PATH. */
 static size_t via_path(const sat_options *options) {
     for (size_t k = 0; k < options->path_count && options->has_ack_via; k++)
         if (sat_address_same_host(&options->ack_via, &options->paths[k].local))
@@ -91,7 +91,7 @@ static json_t *request(const sat_client *client, const sat_nonces *nonces) {
                      (json_int_t)o->train_packets, "every_us", (json_int_t)o->every_us, "sizes", sizes);
 }
 
-/* The addresses that the server's ports have, seen from here. */
+/* Sets the remote addresses of the channels: the server's address with its ports. */
 static void set_remotes(sat_client *client, uint16_t port, uint16_t ack_port) {
     for (size_t channel = 0; channel < SAT_MAX_CHANNELS; channel++) {
         sat_route *route = &client->peer.routes[channel];
@@ -149,7 +149,7 @@ bool sat_client_connect(sat_client *client) {
     return ok;
 }
 
-/* The interface that has the address; false if none has. */
+/* Finds the interface with the address. False: there is none. */
 static bool find_interface(const sat_address *local, char name[16]) {
     struct ifaddrs *list = NULL;
     bool found = false;

@@ -13,12 +13,12 @@
 
 #define SAT_CLIENT_SOCKETS (2u * SAT_MAX_PATHS)
 
-/* What a channel's HELLOs and WELCOMEs have reported. */
+/* Results of a channel's HELLOs and WELCOMEs. */
 typedef struct {
     uint8_t cookie[SAT_COOKIE_BYTES];
     uint64_t next_hello_us;
     uint64_t hellos, answers;
-    uint64_t least_rtt_us; /* SAT_NEVER before the first answer */
+    uint64_t least_rtt_us; /* SAT_NEVER: no answer yet */
 } sat_channel;
 
 typedef struct {
@@ -26,13 +26,13 @@ typedef struct {
     volatile sig_atomic_t *stop;
     sat_control control;
     sat_peer peer;
-    sat_socket sockets[SAT_CLIENT_SOCKETS]; /* of channel k at k */
+    sat_socket sockets[SAT_CLIENT_SOCKETS]; /* index: channel */
     sat_channel channels[SAT_MAX_CHANNELS];
     sat_recording recording;
-    sat_records uplinks[SAT_MAX_PATHS]; /* fetched */
-    bool late;                          /* clock exchanges are near the end of the recording */
-    bool fetching;                      /* what the server says now is the answer to stop */
-    bool hung_up;                       /* the server ended the connection, or said why it cannot go on: error */
+    sat_records uplinks[SAT_MAX_PATHS]; /* fetched from the server */
+    bool late;                          /* clock exchanges are in the second half of the recording, or later */
+    bool fetching;                      /* the server's next line is the answer to stop */
+    bool hung_up;                       /* the server ended the connection, or sent an error; see `error` */
     char error[SAT_ERROR_SIZE];
 } sat_client;
 
@@ -42,7 +42,7 @@ bool sat_client_open_channels(sat_client *client);
 void sat_client_close(sat_client *client);
 
 #define sat_client_fail(client, ...) error_set((client)->error, sizeof((client)->error), __VA_ARGS__)
-/* A line from the server that has no error in it; NULL otherwise, with client->error set. The caller owns it. */
+/* Returns a line from the server that is not an error, owned by the caller; else NULL, with client->error set. */
 json_t *sat_client_line(sat_client *client, uint64_t timeout_us, const char *what);
 
 #endif

@@ -25,7 +25,7 @@ static bool drifts(const sat_clock *clock) {
            gap > clock->early.rtt_us + clock->late.rtt_us;
 }
 
-/* Without drift, the better of the two. */
+/* Without drift: returns the better of the two samples. */
 static const sat_clock_sample *better(const sat_clock *clock) {
     bool late = clock->late.valid && (!clock->early.valid || clock->late.rtt_us < clock->early.rtt_us);
     return late ? &clock->late : &clock->early;

@@ -2,9 +2,8 @@
  * t1, arrives at t2, is answered at t3, and the answer arrives at t4; t1 and t4 on the client's clock, t2 and t3 on the
  * server's. Then offset = ((t2 - t1) + (t3 - t4)) / 2, wrong by at most half of the round trip (t4 - t1) - (t3 - t2).
  *
- * The exchange with the shortest round trip counts: of those before t0 and of those near the end of the session. Where
- * the two contradict each other (their error intervals do not overlap) the clocks drift, and the offset is
- * interpolated. */
+ * Of the early and of the late exchanges, the one with the shortest round trip counts. If the two contradict each other
+ * (their error intervals do not overlap), the clocks drift, and the offset is interpolated. */
 #ifndef RAILYARD_SATURATR_CLOCK_H
 #define RAILYARD_SATURATR_CLOCK_H
 
@@ -20,18 +19,18 @@ typedef struct {
 
 typedef struct {
     sat_clock_sample early, late;
-    uint64_t exchanges; /* that count; 0: nothing is known of the clocks */
+    uint64_t exchanges; /* valid ones; 0: the offset is unknown */
 } sat_clock;
 
-/* late: the exchange is one of those near the end. Impossible times (an answer before the question) are ignored. */
+/* Adds an exchange. late: of the recording's second half or later. Ignores impossible times. */
 void sat_clock_add(sat_clock *clock, uint64_t t1, uint64_t t2, uint64_t t3, uint64_t t4, bool late);
-/* Server's clock minus client's at that time of the client's clock, us. */
+/* Returns the server's clock minus the client's at that time of the client's clock, in us. */
 double sat_clock_offset_us(const sat_clock *clock, uint64_t client_us);
-/* How far the offset can be off, us. */
+/* Returns the largest error of the offset, in us. */
 double sat_clock_uncertainty_us(const sat_clock *clock);
-/* Parts per million by which the server's clock runs faster; 0 where drift cannot be distinguished from error. */
+/* Returns by how many parts per million the server's clock is faster; 0 if drift cannot be distinguished from error. */
 double sat_clock_drift_ppm(const sat_clock *clock);
-/* A time of the server's clock on the client's. */
+/* Converts a time of the server's clock to the client's. */
 uint64_t sat_clock_to_client(const sat_clock *clock, uint64_t server_us);
 
 #endif

@@ -20,7 +20,7 @@ void sat_control_close(sat_control *control) {
     control->used = 0;
 }
 
-/* The first whole line of the buffer. */
+/* Takes the first complete line of the buffer. */
 static sat_line take_line(sat_control *control, json_t **line) {
     const char *newline = memchr(control->in, '\n', control->used);
     if (!newline)
@@ -47,7 +47,7 @@ sat_line sat_control_read(sat_control *control, json_t **line) {
     return take_line(control, line);
 }
 
-/* Waits for the connection to become readable; false when the deadline has passed. */
+/* Waits until the connection is readable or the deadline comes. False: the deadline had already passed. */
 static bool wait_until(const sat_control *control, uint64_t deadline_us) {
     uint64_t now = clock_us();
     if (now >= deadline_us)

@@ -1,4 +1,4 @@
-/* The control connection of a session, TCP: one JSON object a line, then the server's records as they lie in memory.
+/* The control connection of a session, TCP: one JSON object per line, then the server's records as they are in memory.
  * Part of the driver.
  *
  *     S: {"saturatr":3,"nonce":HEX}
@@ -10,7 +10,7 @@
  *     C: {"stop":true}
  *     S: {"done":true,"paths":[{"bytes":N,...}]}             and then bytes octets of records for each path
  *
- * Lines are bounded; what is no such line ends the connection. */
+ * Lines have a maximum length; an invalid line ends the connection. */
 #ifndef RAILYARD_SATURATR_CONTROL_H
 #define RAILYARD_SATURATR_CONTROL_H
 
@@ -33,11 +33,11 @@ typedef enum { SAT_LINE_BAD = -1, SAT_LINE_NONE = 0, SAT_LINE_READ = 1 } sat_lin
 
 void sat_control_init(sat_control *control, int fd);
 void sat_control_close(sat_control *control);
-/* Reads what is there; *line is the caller's if SAT_LINE_READ. SAT_LINE_BAD: closed, too long, or no JSON object. */
+/* Reads a line, if any. SAT_LINE_READ: the caller owns *line. SAT_LINE_BAD: closed, too long, or no JSON object. */
 sat_line sat_control_read(sat_control *control, json_t **line);
 /* The same, but waits until deadline_us (CLOCK_MONOTONIC); SAT_LINE_NONE: it has passed. */
 sat_line sat_control_wait(sat_control *control, json_t **line, uint64_t deadline_us);
-/* Sends one line; fields' reference is taken. False if it could not be sent at once. */
+/* Sends one line; takes the reference of fields. False if it could not be sent at once. */
 bool sat_control_write(sat_control *control, json_t *fields);
 /* Reads length octets before the deadline. */
 bool sat_control_octets(sat_control *control, uint8_t *out, size_t length, uint64_t deadline_us);

@@ -1,4 +1,4 @@
-/* What a recording says about itself: session.json, and index.yaml for those who replay it. */
+/* The description of a recording: session.json, and index.yaml for its replay. */
 #include "base/error.h"
 #include "emulator/saturatr/recording.h"
 
@@ -180,7 +180,7 @@ static bool write_session(const sat_recording *r, char *error) {
     return ok;
 }
 
-/* As a double-quoted YAML scalar, which is what JSON writes. */
+/* Writes a double-quoted YAML scalar, which is the same as a JSON string. */
 static void write_text(FILE *stream, const char *key, const char *text) {
     json_t *value = json_string(text);
     fprintf(stream, "  %s: ", key);
@@ -189,14 +189,14 @@ static void write_text(FILE *stream, const char *key, const char *text) {
     json_decref(value);
 }
 
-/* About one bandwidth-delay product at the 95th percentile of the 1 s rate (docs/reference/traces.md). */
+/* One bandwidth-delay product at the 95th percentile of the 1 s rate, at least 50 (docs/reference/traces.md). */
 static double queue_packets(const sat_recorded_path *p) {
     double pps = p->down.recorded ? p->down.p95_pps : p->up.p95_pps;
     double packets = ceil(pps * p->base_rtt_ms / 1000.0);
     return packets > LEAST_QUEUE_PACKETS ? packets : LEAST_QUEUE_PACKETS;
 }
 
-/* A direction that was not recorded replays the other one. */
+/* Writes one path. A direction that was not recorded replays the other one. */
 static void write_path(FILE *stream, const sat_recording *r, size_t k) {
     const sat_path_options *path = &r->options->paths[k];
     const sat_recorded_path *p = &r->paths[k];
@@ -278,6 +278,6 @@ static bool write_index(const sat_recording *r, char *error) {
 bool sat_recording_describe(const sat_recording *recording, char *error) {
     if (!write_session(recording, error))
         return false;
-    /* A pair has two paths or more, and needs heavy traces. */
+    /* A pair has at least two paths, and needs heavy traces. */
     return recording->options->path_count < 2 || recording->options->mode == SAT_LIGHT || write_index(recording, error);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define SATURATED_US  50000u
-#define OVERFLOW_LOSS 50u /* one in so many */
+#define OVERFLOW_LOSS 50u /* reciprocal of the share */
 #define KIND_BITS     2u
 #define KIND_MASK     3u
 
@@ -28,7 +28,7 @@ static size_t get(const uint8_t *data, size_t length, uint64_t *value) {
     return 0;
 }
 
-/* Differences may be negative: 0, -1, 1, -2 become 0, 1, 2, 3. Wraps, so that every pair of values has one. */
+/* Differences may be negative: 0, -1, 1, -2 become 0, 1, 2, 3. Wraps, so that every pair of values has a difference. */
 static uint64_t fold(uint64_t from, uint64_t to) {
     uint64_t difference = to - from;
     return difference << 1 ^ (difference >> 63 ? UINT64_MAX : 0);
@@ -42,7 +42,7 @@ static uint64_t delay_of(const sat_arrival *arrival) {
     return arrival->received_us - arrival->sent_us;
 }
 
-/* Against the record before; the first one is zeroed. The bytes used. */
+/* Encodes a record relative to the one before, which is zero for the first. Returns the bytes used. */
 static size_t encode(const sat_arrival *arrival, const sat_arrival *before, uint8_t out[SAT_RECORD_BYTES]) {
     size_t n = put(out, fold(before->received_us, arrival->received_us));
     n += put(out + n, fold(delay_of(before), delay_of(arrival)));
@@ -50,7 +50,7 @@ static size_t encode(const sat_arrival *arrival, const sat_arrival *before, uint
     return n + put(out + n, (uint64_t)arrival->ip_bytes << KIND_BITS | arrival->kind);
 }
 
-/* The same; 0 if length bytes at data hold no complete record. */
+/* Decodes a record. Returns the bytes used; 0 if the data hold no complete record. */
 static size_t decode(sat_arrival *arrival, const sat_arrival *before, const uint8_t *data, size_t length) {
     uint64_t values[4];
     size_t at = 0;

@@ -5,16 +5,16 @@
 #include <string.h>
 
 #define SAT_MISSING  INT64_MIN
-#define MOST_US      INT64_C(3600000000) /* of a delay or an offset, as links take them */
+#define MOST_US      INT64_C(3600000000) /* largest delay or offset that links accept */
 #define LIKE_HEAVY   0.1
 #define SLOT(number) ((number) % SAT_OPEN_TRAINS)
 
-/* Wraps: times of a hostile peer may be anything. */
+/* Wraps, because a hostile peer may send any times. */
 static int64_t minus(int64_t a, int64_t b) {
     return (int64_t)((uint64_t)a - (uint64_t)b);
 }
 
-/* To the nearest ms; us is from 0 to MOST_US. */
+/* Rounds to the nearest ms; us is from 0 to MOST_US. */
 static uint32_t whole_ms(int64_t us) {
     return (uint32_t)((us + 500) / 1000);
 }
@@ -62,7 +62,7 @@ static int compare(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-/* A packet that overtook the first one has the offset 0. Returns how many offsets there are. */
+/* Computes the offsets of a row and returns their number. A packet that overtook the first one has the offset 0. */
 static uint32_t take_offsets(sat_light *light, const sat_open_train *train) {
     uint32_t count = 0;
     int64_t last = 0;
@@ -116,7 +116,7 @@ static void close_train(sat_light *light, sat_open_train *train) {
     clear(light, train);
 }
 
-/* Makes room for train number `number`, which is not before the oldest open one. */
+/* Closes trains to make room for train `number`, which is not before the oldest open one. */
 static void open_until(sat_light *light, uint64_t number) {
     if (number - light->first_open < SAT_OPEN_TRAINS)
         return;
@@ -131,7 +131,7 @@ void sat_light_add(sat_light *light, uint64_t seq, int64_t sent_us, int64_t rece
     uint64_t number = seq / light->packets;
     uint32_t place = (uint32_t)(seq % light->packets);
     if (number >= light->trains_end || received_us == SAT_MISSING)
-        return; /* the sender knows of no such packet */
+        return; /* the sender did not send it */
     if (number < light->first_open) {
         light->late++;
         return;
@@ -162,7 +162,7 @@ static double mean_offset(const sat_light *light, uint32_t place) {
     return light->places[place].offset_sum_us / (double)light->places[place].count;
 }
 
-/* The mean spacing, us, of the next `packets` packets after packet `from`. */
+/* Returns the mean spacing of the next `packets` packets after packet `from`, in us. */
 static double spacing_after(const sat_light *light, uint32_t from, uint32_t packets) {
     return (mean_offset(light, from + packets) - mean_offset(light, from)) / (double)packets;
 }

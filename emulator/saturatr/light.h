@@ -1,43 +1,42 @@
 /* From the arrivals of trains (train.h) to a light trace; see docs/reference/saturatr.md, and emulator/link/light.h for
- * what a link makes of one. Sans-IO. All times are us of the session. */
+ * the use of one. Sans-IO. All times are us of the session. */
 #ifndef RAILYARD_SATURATR_LIGHT_H
 #define RAILYARD_SATURATR_LIGHT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SAT_OPEN_TRAINS  64u /* a packet that so many trains have overtaken is lost */
-#define SAT_HEAVY_TRAINS 8u  /* packets; from shorter trains sat_light_heavy tells nothing */
+#define SAT_OPEN_TRAINS  64u /* a packet that this many later trains have overtaken is lost */
+#define SAT_HEAVY_TRAINS 8u  /* least packets of a train for sat_light_heavy() */
 
 /* A row of the trace. */
 typedef struct {
     uint32_t at_ms;             /* when the train was sent, rounded down */
     uint32_t delay_ms;          /* one way, of its first packet, to the nearest ms */
-    const uint32_t *offsets_ms; /* count of them, how much later than the first packet each packet came, to the nearest
-                                   ms and ascending */
+    const uint32_t *offsets_ms; /* `count` arrivals minus the first packet's, to the nearest ms; ascending */
     uint32_t count;
 } sat_light_row;
 
 typedef void sat_light_on_row(void *user, const sat_light_row *row);
 
-/* A place in the train, over all rows. */
+/* Sums over all rows of one place in the train. */
 typedef struct {
     double offset_sum_us;
     uint64_t count; /* packets that arrived */
 } sat_light_place;
 
-/* A train of which packets may still come. */
+/* A train whose packets may still come. */
 typedef struct {
-    uint64_t arrived;     /* packets; 0: none yet */
-    int64_t sent_us;      /* of its first packet, of another one while that is missing */
-    int64_t *received_us; /* of each packet, SAT_MISSING */
+    uint64_t arrived;     /* packets */
+    int64_t sent_us;      /* of its first packet; of another one while the first is missing */
+    int64_t *received_us; /* of each packet; SAT_MISSING: not arrived */
 } sat_open_train;
 
 typedef struct {
     uint32_t packets; /* of a train */
     uint64_t duration_us;
-    uint64_t trains;                      /* that were sent inside of the recording, as far as is known */
-    uint64_t trains_end;                  /* number of the last train that was sent, + 1 */
+    uint64_t trains;                      /* trains sent within the recording, as far as is known */
+    uint64_t trains_end;                  /* number of the last train + 1 */
     uint64_t first_open;                  /* number of the oldest open train */
     sat_open_train open[SAT_OPEN_TRAINS]; /* train n is at n % SAT_OPEN_TRAINS */
     uint32_t *offsets_ms;
@@ -46,33 +45,33 @@ typedef struct {
     void *user;
 
     uint64_t rows;
-    uint64_t arrived;         /* packets of trains inside of the recording */
-    uint64_t late;            /* packets that came after 64 later trains: lost */
-    uint64_t negative_delays; /* rows with a delay below 0, which is the clocks' error: 0 in the trace */
+    uint64_t arrived;         /* packets of trains within the recording */
+    uint64_t late;            /* packets that came after 64 later trains; they count as lost */
+    uint64_t negative_delays; /* rows with a delay below 0, by the clocks' error; 0 in the trace */
     uint64_t left_out;        /* trains with impossible times */
     uint32_t last_delay_ms;   /* of the last row */
     int64_t least_delay_us;
     double delay_sum_us;
-    double last_offset_sum_us; /* of the largest offset of each row */
-    sat_light_place *places;   /* of each packet of a train */
+    double last_offset_sum_us; /* sum of the largest offset of each row */
+    sat_light_place *places;   /* one for each packet of a train */
 } sat_light;
 
-/* For sent packets in trains of so many. on_row is called for each row, in order. False without memory. */
+/* packets: of a train. sent: packets sent in all. Calls on_row for each row, in order. False without memory. */
 bool sat_light_init(sat_light *light, uint32_t packets, uint64_t sent, uint64_t duration_us, sat_light_on_row *on_row,
                     void *user);
 void sat_light_free(sat_light *light);
-/* A data packet. Trains that were sent outside of [0, duration) are left out. */
+/* Adds a data packet. Ignores trains that were sent outside of [0, duration). */
 void sat_light_add(sat_light *light, uint64_t seq, int64_t sent_us, int64_t received_us);
-/* After the last packet. */
+/* Call it after the last packet. */
 void sat_light_finish(sat_light *light);
 
-/* Trains whose first packet was lost: they have no row. */
+/* Trains whose first packet was lost, which have no row. */
 uint64_t sat_light_lost_trains(const sat_light *light);
 uint64_t sat_light_lost_packets(const sat_light *light);
 
-/* Where trains become heavy load: the spacing of the last quarter of the packets, in us, on average over all trains,
- * and the first packet (from 0) after which each quarter of a train has that spacing within 10 %. False for trains of
- * less than 8 packets, if a place of the train never arrived, and if the last packets come at once. */
+/* Finds where trains become heavy load: the mean spacing of the last quarter of the packets over all trains, in us, and
+ * the first packet (from 0) after which each quarter of a train has that spacing within 10 %. False for trains of less
+ * than 8 packets, if no packet of a place arrived, or if the last packets come at once. */
 bool sat_light_heavy(const sat_light *light, double *spacing_us, uint32_t *from);
 
 #endif

@@ -25,7 +25,7 @@ _Static_assert(SAT_ERROR_SIZE >= SETTINGS_ERROR_BYTES, "an error of settings has
 
 /* ---- Settings with a form of their own ---- */
 
-/* "@I" stands for $MPSHELL_PATH_<I>_ADDR. */
+/* Parses a local address; "@I" stands for $MPSHELL_PATH_<I>_ADDR. */
 static bool parse_local(const char *text, sat_address *out) {
     char variable[48];
     if (text[0] == '@') {
@@ -37,7 +37,7 @@ static bool parse_local(const char *text, sat_address *out) {
     return text && sat_address_parse(text, false, out);
 }
 
-/* "@:PORT" stands for $MPSHELL_GATEWAY:PORT. */
+/* Reads the server's address; "@:PORT" stands for $MPSHELL_GATEWAY:PORT. */
 static bool read_server(void *into, const char *text, char *reason, size_t cap) {
     sat_options *options = into;
     char expanded[SAT_ADDRESS_TEXT];
@@ -72,7 +72,7 @@ static bool take_path_name(sat_options *options, const char *text, size_t length
     return true;
 }
 
-/* NAME:ADDR[:TECH]; an IPv6 address is in brackets. */
+/* Reads NAME:ADDR[:TECH]; an IPv6 address is in brackets. */
 static bool read_path(void *into, const char *text, char *reason, size_t cap) {
     sat_options *options = into;
     const char *colon = strchr(text, ':');
@@ -113,7 +113,7 @@ static bool read_direction(void *into, const char *text, char *reason, size_t ca
            error_set(reason, cap, "takes both, up or down, not '%.60s'", text);
 }
 
-/* A name that docs/reference/traces.md allows for a pair: letters, digits, - _ . */
+/* Whether docs/reference/traces.md allows the name for a pair: letters, digits, - _ . */
 static bool is_name(const char *text) {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
     return text[0] != '\0' && strlen(text) <= SAT_RECORDING_NAME_MOST && strspn(text, allowed) == strlen(text) &&
@@ -125,7 +125,7 @@ static bool read_name(void *into, const char *text, char *reason, size_t cap) {
     return is_name(text) || error_set(reason, cap, "takes " NAME_RULE ", not '%.80s'", text);
 }
 
-/* Text that goes into the recording's files, which are UTF-8. */
+/* Reads a text for the recording's files, which are UTF-8. */
 static bool read_text(void *into, const char *text, char *reason, size_t cap) {
     json_t *value = json_string(text);
     const bool good = value && text[0] != '\0';
@@ -137,7 +137,7 @@ static bool read_text(void *into, const char *text, char *reason, size_t cap) {
 /* ---- The tables ---- */
 
 #define FIELD(member) SETTING_FIELD(sat_options, member)
-/* Whole milliseconds, a trace's unit. */
+/* Seconds in steps of 1 ms, the unit of traces. */
 #define SECONDS(member) SETTING_DECIMAL, FIELD(member), .scale = 1000, .value = "S"
 
 static const setting rows_of_both[] = {
@@ -160,7 +160,7 @@ static const setting rows_of_server[] = {
     {0},
 };
 
-/* N,N,...: numbers in ascending order. */
+/* Reads N,N,...: numbers in ascending order. */
 static bool read_sizes(void *into, const char *text, char *reason, size_t cap) {
     sat_sizes *sizes = into;
     const char *at = text;
@@ -281,7 +281,7 @@ static bool find_token(sat_options *options, char *error) {
 
 /* ---- All together ---- */
 
-/* The name of a recording is that of its directory, if nothing else is said. */
+/* Without --name, the name of a recording is that of its directory. */
 static bool take_directory_name(sat_options *options, char *error) {
     static char name[SAT_RECORDING_NAME_MOST + 2];
     size_t end = strlen(options->out);
@@ -295,7 +295,7 @@ static bool take_directory_name(sat_options *options, char *error) {
     return is_name(name) || fail(error, "'%s' cannot name the recording; give --name " NAME_RULE, name);
 }
 
-/* The size of trains joins the others: their reference. A train is one packet. */
+/* Adds --packet-bytes, the reference, to the sizes. A train is one packet. */
 static bool complete_sizes(sat_options *options, char *error) {
     sat_sizes *sizes = &options->sizes;
     if (options->train_packets > 0)

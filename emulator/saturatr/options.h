@@ -12,7 +12,7 @@
 #include "emulator/saturatr/train.h"
 #include "emulator/saturatr/wire.h"
 
-#define SAT_NAME_SIZE           16 /* of a path, with NUL: a device name */
+#define SAT_NAME_SIZE           16 /* name of a path, a device name with its NUL */
 #define SAT_RECORDING_NAME_MOST 64 /* characters */
 
 typedef enum { SAT_HEAVY, SAT_LIGHT } sat_mode;
@@ -26,7 +26,7 @@ typedef struct {
 typedef struct {
     sat_role role;
     bool help;
-    sat_address server; /* client: to connect to; server: to listen on */
+    sat_address server; /* client: connects to it; server: listens on it */
     const char *token_file;
     char token[SAT_TOKEN_MOST + 1];
     uint64_t memory_bytes;
@@ -42,18 +42,18 @@ typedef struct {
     sat_address ack_via;
     bool up, down;
     sat_mode mode;
-    uint32_t train_packets; /* light: of a train; 0 in heavy mode */
-    uint64_t every_us;      /* light: from train to train; 0 in heavy mode */
-    sat_sizes sizes;        /* light: packets are sent alone, one each every_us, and no trains */
+    uint32_t train_packets; /* light: packets per train; 0 in heavy mode */
+    uint64_t every_us;      /* light: from the start of a train to the next; 0 in heavy mode */
+    sat_sizes sizes;        /* light: sizes of single packets, one every every_us, instead of trains */
     uint64_t ramp_us, ramp_most_us;
     size_t packet_bytes;
-    const char *out, *name, *scenario, *licence, *note; /* of argv */
+    const char *out, *name, *scenario, *licence, *note; /* point into argv */
 } sat_options;
 
 /* Prints --help. */
 void sat_options_print_usage(void);
 
-/* False with one sentence in error (SAT_ERROR_SIZE). Pointers point into argv. */
+/* Reads the command line. False with one sentence in error (SAT_ERROR_SIZE). Pointers point into argv. */
 bool sat_options_parse(sat_options *options, int argc, char **argv, char *error);
 
 #endif

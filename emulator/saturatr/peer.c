@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define RETRY_US       1000u
-#define RETRY_ERROR_US 20000u /* the device is down, for one */
+#define RETRY_ERROR_US 20000u /* for example: the device is down */
 
 typedef struct {
     sat_peer *peer;
@@ -21,7 +21,7 @@ bool sat_peer_init(sat_peer *peer, size_t path_count, size_t packet_bytes) {
     peer->segments = malloc((size_t)SAT_GSO_MOST * SAT_PACKET_MOST);
     if (!peer->segments)
         return false;
-    uint64_t state = 1; /* nothing on the way can compress it */
+    uint64_t state = 1; /* data that no device can compress */
     for (size_t i = 0; i < (size_t)SAT_GSO_MOST * SAT_PACKET_MOST; i++) {
         state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         peer->segments[i] = (uint8_t)(state >> 56);
@@ -59,7 +59,7 @@ uint64_t sat_peer_sent(const sat_peer *peer, size_t path) {
     return peer->train_packets > 0 ? flow->train.next_seq : flow->window.next_seq;
 }
 
-/* The path whose link a packet on this channel has used. */
+/* Returns the path whose link a packet on this channel has used, or SAT_NO_PATH. */
 static size_t path_of(const sat_peer *peer, uint8_t channel) {
     size_t path = channel < SAT_MAX_PATHS ? channel : peer->ack_via ? peer->via_path : channel - SAT_MAX_PATHS;
     return path < peer->path_count ? path : SAT_NO_PATH;
@@ -152,7 +152,7 @@ static void after_failure(sat_peer *peer, size_t k, uint64_t now) {
     flow->retry_us = now + (full ? RETRY_US : RETRY_ERROR_US);
 }
 
-/* Packets that may be sent now. */
+/* Returns the number of packets that may be sent now. */
 static uint64_t allowance(sat_peer *peer, sat_flow *flow, uint64_t now) {
     if (now < flow->retry_us)
         return 0;
@@ -169,7 +169,7 @@ static void on_sent(sat_peer *peer, sat_flow *flow, size_t sent, uint64_t now) {
     flow->most_in_flight = in_flight > flow->most_in_flight ? in_flight : flow->most_in_flight;
 }
 
-/* One burst; false when there is nothing more to send now. */
+/* Sends one burst. False: no more may be sent now. */
 static bool send_burst(sat_peer *peer, size_t k, uint64_t now) {
     sat_flow *flow = &peer->flows[k];
     const sat_route *route = &peer->routes[k];

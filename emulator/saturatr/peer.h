@@ -1,5 +1,5 @@
-/* One end of a session: channels, the flows over them, and how they are kept full. The client and the server have this
- * in common. Part of the driver; what it decides with is in window.h and ledger.h. */
+/* One end of a session, client or server: channels, the flows over them, and how they are kept full. Part of the
+ * driver; its decisions are made in window.h, train.h and ledger.h. */
 #ifndef RAILYARD_SATURATR_PEER_H
 #define RAILYARD_SATURATR_PEER_H
 
@@ -17,20 +17,20 @@
 
 #define SAT_NO_PATH SIZE_MAX
 
-/* One pair of addresses. */
+/* One channel: a pair of addresses. */
 typedef struct {
     sat_socket *socket; /* borrowed; NULL: not in use */
     sat_address remote;
-    sat_address local; /* source address; length 0 = the socket's */
-    bool open;         /* the remote end is known to receive there */
+    sat_address local; /* source address; length 0: the socket's */
+    bool open;         /* the remote end has proved that it receives there */
 } sat_route;
 
 typedef struct {
     bool sends, receives;
     sat_window window; /* of a heavy recording */
-    sat_train train;   /* of a light one */
+    sat_train train;   /* of a light recording */
     sat_ledger ledger;
-    uint64_t retry_us; /* the device took no more; not before then */
+    uint64_t retry_us; /* the device took no more packets: next try */
     uint64_t most_in_flight;
     uint64_t send_errors;
 } sat_flow;
@@ -39,37 +39,37 @@ typedef struct {
     uint64_t tag_in, tag_out;
     size_t path_count;
     size_t packet_bytes;    /* of the IP packet of data */
-    bool ack_via;           /* acknowledgements of all paths on channel SAT_MAX_PATHS */
-    size_t via_path;        /* the path that this channel runs over, SAT_NO_PATH = none of them */
-    uint32_t train_packets; /* of a light recording, in which nothing is acknowledged; 0: heavy */
+    bool ack_via;           /* acknowledgements of all paths use channel SAT_MAX_PATHS */
+    size_t via_path;        /* the path that this channel uses; SAT_NO_PATH: none */
+    uint32_t train_packets; /* of a light recording, without acknowledgements; 0: heavy */
     uint64_t every_us;      /* of a light recording */
-    sat_sizes sizes;        /* of one that sends packets alone: trains of one packet */
+    sat_sizes sizes;        /* of a recording of single packets, which are trains of one packet */
     bool sending;
     sat_flow flows[SAT_MAX_PATHS];
     sat_route routes[SAT_MAX_CHANNELS];
-    uint64_t strays; /* datagrams that belong to no session, or to another */
-    int fatal;       /* errno of a send that will never work, 0 = none */
+    uint64_t strays; /* datagrams of no session, or of another one */
+    int fatal;       /* errno of a send that can never succeed; 0: none */
     size_t fatal_path;
     void (*on_control)(void *user, const sat_packet *packet, const sat_datagram *datagram,
                        sat_socket *socket); /* HELLO and WELCOME */
-    void (*on_data)(void *user);            /* before a data packet is taken in; NULL = nobody wants to know */
+    void (*on_data)(void *user);            /* called before a data packet is handled; NULL: none */
     void *user;
-    uint8_t *segments; /* SAT_GSO_MOST data packets, filled */
+    uint8_t *segments; /* SAT_GSO_MOST filled data packets */
 } sat_peer;
 
 /* False without memory. */
 bool sat_peer_init(sat_peer *peer, size_t path_count, size_t packet_bytes);
 void sat_peer_free(sat_peer *peer);
-/* The channel for the acknowledgements of a path. */
+/* Returns the channel of a path's acknowledgements. */
 uint8_t sat_peer_ack_channel(const sat_peer *peer, size_t path);
 /* Starts the flows; limit_bytes: memory for the records of each path. */
 void sat_peer_start(sat_peer *peer, bool sends, bool receives, uint64_t limit_bytes, uint64_t now);
-/* Data packets of a path that were sent, or given up because the device did not take them. */
+/* Returns the data packets of a path that were sent, or given up because the device did not take them. */
 uint64_t sat_peer_sent(const sat_peer *peer, size_t path);
 
-/* Takes in what waits at a socket. */
+/* Handles the datagrams that wait at a socket. */
 void sat_peer_receive(sat_peer *peer, sat_socket *socket);
-/* Sends acknowledgements and data that are due; returns when to call again at the latest. */
+/* Sends due acknowledgements and data. Returns the latest time for the next call. */
 uint64_t sat_peer_send(sat_peer *peer);
 /* Sends a HELLO or WELCOME over its channel. */
 void sat_peer_send_control(sat_peer *peer, const sat_packet *packet);

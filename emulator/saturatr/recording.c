@@ -26,7 +26,7 @@ int64_t sat_axis_received(const sat_axis *axis, const sat_arrival *arrival) {
     return session_time(axis, arrival->received_us, axis->up);
 }
 
-/* Wraps: times of a hostile server may be anything. */
+/* Wraps, because a hostile server may send any times. */
 static int64_t minus(int64_t a, int64_t b) {
     return (int64_t)((uint64_t)a - (uint64_t)b);
 }
@@ -96,7 +96,7 @@ void sat_files_write_raw(const sat_files *files, const sat_axis *axis, const sat
     }
 }
 
-/* The least one-way delay of the data packets: what is beyond it is queueing. */
+/* Returns the least one-way delay of the data packets. Delay above it is queueing. */
 static int64_t least_delay(const sat_axis *axis, const sat_records *records) {
     sat_cursor cursor;
     sat_arrival arrival;
@@ -115,7 +115,7 @@ static int compare(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-/* Nearest rank. Sorts. */
+/* By nearest rank. Sorts `seconds`. */
 static double percentile_95(uint32_t *seconds, size_t count) {
     if (count == 0)
         return 0.0;

@@ -1,4 +1,4 @@
-/* A finished recording and the files it becomes (docs/reference/saturatr.md). */
+/* A finished recording and its files (docs/reference/saturatr.md). */
 #ifndef RAILYARD_SATURATR_RECORDING_H
 #define RAILYARD_SATURATR_RECORDING_H
 
@@ -13,41 +13,41 @@
 #include "emulator/saturatr/ledger.h"
 #include "emulator/saturatr/options.h"
 
-/* What a light recording says of one direction, beside the trace. */
+/* Figures of one direction of a light recording, beside the trace. */
 typedef struct {
-    uint64_t trains, rows; /* trains sent; those whose first packet arrived */
+    uint64_t trains, rows; /* trains sent; trains whose first packet arrived */
     uint64_t lost_trains, lost_packets, late_packets, negative_delays, left_out;
     double least_delay_ms, mean_delay_ms; /* one way; 0 without a row */
-    double train_ms, pause_ms; /* mean time from the first packet of a train to its last one, and from there to the next
-                                  train; 0 without a row */
+    double train_ms, pause_ms; /* mean time from the first to the last packet of a train, and from there to the next
+                                * train; 0 without a row */
     bool has_heavy;
     uint32_t heavy_from; /* 1 = the first packet */
-    double spacing_ms;   /* of the last quarter of a train */
+    double spacing_ms;   /* spacing of the last quarter of a train */
 } sat_light_figures;
 
-/* What a recording of packets that are sent alone says of one direction, beside the latencies. */
+/* Figures of one direction of a recording of single packets, beside the latencies. */
 typedef struct {
-    uint64_t sent, lost, left_out;    /* packets; sent: inside of the recording */
+    uint64_t sent, lost, left_out;    /* packets; sent: within the recording */
     uint64_t arrived[SAT_SIZES_MOST]; /* of each size */
     double median_ms[SAT_SIZES_MOST]; /* one-way delay; 0 if none arrived */
-    uint32_t missing_bytes;           /* a size of which none arrived, 0 = none; then there are no latencies */
+    uint32_t missing_bytes;           /* a size of which no packet arrived, so that there are no latencies; 0: none */
 } sat_size_figures;
 
 /* One direction of one path. */
 typedef struct {
     bool recorded;
     const sat_records *records;                      /* borrowed */
-    uint64_t lost, disordered, sent, most_in_flight; /* data packets; lost: overtaken by a later one */
+    uint64_t lost, disordered, sent, most_in_flight; /* data packets; lost: missing below the highest one */
     bool incomplete;                                 /* the memory for records was used up */
     sat_light_figures light;                         /* of a light recording */
-    sat_size_figures sizes;                          /* of one that sends packets alone */
-    sat_converter converter;                         /* of a heavy one */
-    double p95_pps;                                  /* 95th percentile of the opportunities of whole seconds */
+    sat_size_figures sizes;                          /* of a recording of single packets */
+    sat_converter converter;                         /* of a heavy recording */
+    double p95_pps;                                  /* 95th percentile of opportunities per second */
 } sat_direction;
 
 typedef struct {
-    double base_rtt_ms; /* least round trip before the links were filled */
-    char interface[16]; /* with NUL; empty: not known */
+    double base_rtt_ms; /* shortest round trip before the links were filled */
+    char interface[16]; /* with NUL; empty: unknown */
     sat_direction up, down;
 } sat_recorded_path;
 
@@ -60,7 +60,7 @@ typedef struct {
     uint64_t t0_epoch_us; /* CLOCK_REALTIME of the client at the same moment */
     uint64_t ramp_us;     /* from the first packet to t0 */
     bool saturated;       /* all links were full at t0 */
-    uint64_t duration_us; /* what was recorded: less than asked for when interrupted */
+    uint64_t duration_us; /* recorded time; less than requested if interrupted */
     uint64_t client_socket_drops, server_socket_drops, client_strays, server_strays;
     char server_host[65], server_kernel[65];
     sat_recorded_path paths[SAT_MAX_PATHS];
@@ -68,12 +68,12 @@ typedef struct {
 
 /* Writes all files into options->out, which must exist. False with one sentence in error. */
 bool sat_recording_write(sat_recording *recording, char *error);
-/* index.yaml and session.json (of a light recording only light.json), of the recording whose directions were
- * converted; used by sat_recording_write. */
+/* Writes session.json (light.json, sizes.json) of a converted recording, and index.yaml if it is heavy and has two
+ * paths or more. Used by sat_recording_write. */
 bool sat_recording_describe(const sat_recording *recording, char *error);
-/* The file in options->out that says what the recording is: session.json, light.json or sizes.json. */
+/* Writes the path of the description in options->out: session.json, light.json or sizes.json. */
 void sat_session_path(const sat_options *options, char *path, size_t size);
-/* Says in a line how a recording that was written is replayed. */
+/* Prints how to replay a written recording. */
 void sat_recording_tell_replay(const sat_recording *recording, FILE *stream);
 
 #endif

@@ -52,12 +52,12 @@ bool sat_light_write_direction(const sat_axis *axis, size_t k, sat_direction *di
         sat_files_write_raw(&files, axis, direction->records, take, &light);
         sat_light_finish(&light);
         direction->light = figures_of(&light, r->options->every_us);
-        /* The last line is the period; towards it the last delay holds. */
+        /* The last line is the period; up to it the last delay holds. */
         fprintf(files.made.stream, "%" PRIu64 " %" PRIu32 "\n", r->duration_us / 1000, light.last_delay_ms);
         sat_light_free(&light);
     }
     ok = sat_files_finish(&files, ok, error);
     if (ok && direction->light.rows == 0)
-        unlink(files.made.path); /* no trace is better than one without a row */
+        unlink(files.made.path); /* rather no trace than one without a row */
     return ok;
 }

@@ -1,4 +1,4 @@
-/* The files of a recording of packets that are sent alone. */
+/* The files of a recording of single packets. */
 #include <inttypes.h>
 #include <unistd.h>
 
@@ -6,7 +6,7 @@
 #include "emulator/saturatr/recording_files.h"
 #include "emulator/saturatr/sizes.h"
 
-#define STEP_BYTES 100u /* from line to line of the file, as links read it */
+#define STEP_BYTES 100u /* step between lines of the file that links read */
 
 static sat_size_figures figures_of(sat_latencies *latencies) {
     const sat_sizes *sizes = latencies->sizes;
@@ -29,7 +29,7 @@ static void take(void *user, const sat_axis *axis, const sat_arrival *arrival) {
                           sat_axis_received(axis, arrival));
 }
 
-/* A line for each 100 bytes, up to the first one that is not below the largest size. */
+/* Writes a line for each 100 bytes, up to the first value at or above the largest size. */
 static void write_table(FILE *table, sat_latencies *latencies) {
     const uint32_t largest = latencies->sizes->bytes[latencies->sizes->count - 1];
     for (uint32_t bytes = STEP_BYTES; bytes < largest + STEP_BYTES; bytes += STEP_BYTES)
@@ -52,6 +52,6 @@ bool sat_sizes_write_direction(const sat_axis *axis, size_t k, sat_direction *di
     }
     ok = sat_files_finish(&files, ok, error);
     if (ok && direction->sizes.missing_bytes != 0)
-        unlink(files.made.path); /* no latencies are better than those of some sizes */
+        unlink(files.made.path); /* rather no latencies than those of some sizes */
     return ok;
 }

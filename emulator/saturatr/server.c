@@ -16,11 +16,11 @@
 #include "emulator/saturatr/server_session.h"
 
 #define PENDING_MOST 8u
-#define PENDING_US   5000000u /* to prove that it knows the token */
-#define LISTEN_TRIES 20       /* ports, until one is free for TCP and UDP */
+#define PENDING_US   5000000u /* time to prove possession of the token */
+#define LISTEN_TRIES 20       /* tries to find a port that is free for TCP and UDP */
 #define IDLE_US      500000u
 
-/* A connection whose peer has not proved anything yet. */
+/* A connection whose peer has not yet proved that it has the token. */
 typedef struct {
     sat_control control;
     sat_nonces nonces;
@@ -55,7 +55,7 @@ static bool listen_tcp(sat_server *server, sat_address *at, char *error) {
     return true;
 }
 
-/* TCP and UDP on one port: where the kernel chooses it, it may be free for one only. */
+/* Opens TCP and UDP on one port. A port that the kernel chooses may be free for one of them only. */
 static bool open_ports(sat_server *server, char *error) {
     bool any = sat_address_port(&server->options->server) == 0;
     for (int i = 0; i < (any ? LISTEN_TRIES : 1); i++) {
@@ -95,7 +95,7 @@ static void accept_one(sat_server *server) {
     int fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
         return;
-    pending_client *place = &server->pending[0]; /* the oldest gives way */
+    pending_client *place = &server->pending[0]; /* the oldest is replaced */
     for (size_t i = 0; i < PENDING_MOST; i++) {
         pending_client *p = &server->pending[i];
         if (p->control.fd < 0 || (place->control.fd >= 0 && p->deadline_us < place->deadline_us))
@@ -103,7 +103,7 @@ static void accept_one(sat_server *server) {
     }
     sat_control_close(&place->control);
     int one = 1;
-    int seconds = 15; /* a client that vanished without a word is noticed */
+    int seconds = 15; /* so that a vanished client is noticed */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
@@ -172,7 +172,7 @@ static void ignore(void *user, const sat_datagram *datagram) {
 
 static void receive(sat_server *server, sat_socket *socket) {
     if (server->session.stage == SAT_IDLE)
-        sat_socket_receive(socket, ignore, NULL); /* belongs to no session */
+        sat_socket_receive(socket, ignore, NULL); /* there is no session */
     else
         sat_peer_receive(&server->session.peer, socket);
 }

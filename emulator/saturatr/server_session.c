@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SETUP_US    30000000u  /* from the client's request to its go */
-#define HANDOVER_US 120000000u /* without any progress */
+#define SETUP_US    30000000u  /* time from the client's request to its go */
+#define HANDOVER_US 120000000u /* time without progress */
 #define FRAME_BYTES 4u
 #define GRACE_US    10000000u
 
-/* Any datagram of the session that opens a channel: answered with a cookie, which the next one has to bring back. */
+/* Answers a HELLO with a cookie. The next HELLO with the right cookie opens the channel. */
 static void on_hello(void *user, const sat_packet *packet, const sat_datagram *datagram, sat_socket *socket) {
     sat_session *session = user;
     sat_peer *peer = &session->peer;
@@ -46,8 +46,8 @@ static void start(sat_session *session) {
     session->deadline_us = now + session->length_us;
 }
 
-/* The go travels by itself, perhaps over a slower interface, and the first window of data may overtake it: to ignore
- * that would leave the client waiting for its heartbeat. */
+/* Starts the session if data come before the go, which may use a slower interface. If the data were ignored, the client
+ * would wait for its heartbeat. */
 static void on_data(void *user) {
     sat_session *session = user;
     if (session->stage == SAT_SETUP && session->up) {
@@ -62,7 +62,7 @@ static bool in_range(const json_t *request, const char *key, json_int_t least, j
     return json_is_integer(member) && *value >= least && *value <= most;
 }
 
-/* The sizes of packets that are sent alone. Packets of one size at a time: a train is one packet. */
+/* Reads the sizes of single packets. They are sent one at a time: a train is one packet. */
 static bool read_sizes(const json_t *request, json_int_t train, json_int_t packet_bytes, sat_sizes *sizes) {
     const json_t *given = json_object_get(request, "sizes");
     *sizes = (sat_sizes){.count = 0};
@@ -173,7 +173,7 @@ void sat_session_on_readable(sat_session *session) {
     json_t *line = NULL;
     sat_line found = sat_control_read(&session->control, &line);
     if (found == SAT_LINE_BAD) {
-        session->stage = SAT_OVER; /* nobody is there any more: stop sending at once */
+        session->stage = SAT_OVER; /* the client is gone: stop sending at once */
     } else if (found == SAT_LINE_READ) {
         if (session->stage == SAT_SETUP && json_is_true(json_object_get(line, "go")))
             start(session);
@@ -187,7 +187,7 @@ void sat_session_on_readable(sat_session *session) {
     }
 }
 
-/* What is left of the block's frame at offset. */
+/* Returns the length of the rest of the block's frame, or of its header; *part: its bytes. */
 static size_t frame_part(const sat_session *session, uint8_t header[FRAME_BYTES], const uint8_t **part) {
     size_t used = session->block->used;
     for (size_t i = 0; i < FRAME_BYTES; i++)
@@ -228,7 +228,7 @@ void sat_session_on_time(sat_session *session, uint64_t now) {
     if (session->stage == SAT_IDLE || session->stage == SAT_OVER || now < session->deadline_us)
         return;
     if (session->stage == SAT_RUNNING && session->peer.sending) {
-        session->peer.sending = false; /* as long as was announced; the client's stop may be on its way */
+        session->peer.sending = false; /* the announced time is over; the client's stop may be in flight */
         session->deadline_us = now + GRACE_US;
     } else {
         session->stage = SAT_OVER;

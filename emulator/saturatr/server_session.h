@@ -1,4 +1,4 @@
-/* One recording at the server: set up, running, handing over what was recorded. */
+/* One recording at the server: set-up, running, handover of the records. */
 #ifndef RAILYARD_SATURATR_SERVER_SESSION_H
 #define RAILYARD_SATURATR_SERVER_SESSION_H
 
@@ -18,21 +18,21 @@ typedef struct {
     sat_socket *data_socket, *ack_socket; /* borrowed */
     uint8_t cookie_key[SAT_KEY_BYTES];
     bool up, down;
-    bool go_expected;      /* data came before the client's go, and the session runs */
-    uint64_t memory_bytes; /* for records */
-    uint64_t length_us;    /* of the sending, as the client announced it */
-    uint64_t deadline_us;  /* of the stage */
+    bool go_expected;      /* data came before the client's go and started the session */
+    uint64_t memory_bytes; /* of all records */
+    uint64_t length_us;    /* of sending, as announced by the client */
+    uint64_t deadline_us;  /* of the present stage */
     uint32_t drops_before;
     /* handover */
     size_t path;
     const sat_block *block;
-    size_t offset; /* in the block's frame: 4 bytes of length, then its records */
+    size_t offset; /* in the block's frame: 4 bytes of length, then the block's records */
 } sat_session;
 
-/* What a client asks for, checked; takes over the connection. An error leaves the session idle: one sentence. */
+/* Checks a client's request and takes over the connection. False with one sentence in error; the session stays idle. */
 bool sat_session_begin(sat_session *session, const sat_options *options, sat_control *control, const sat_nonces *nonces,
                        const json_t *request, char *error);
-/* A line came, or bytes may be written. */
+/* Call them when a line came, or bytes may be written. */
 void sat_session_on_readable(sat_session *session);
 void sat_session_on_writable(sat_session *session);
 /* Checks the stage's deadline. */

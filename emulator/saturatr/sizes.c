@@ -4,8 +4,8 @@
 #include <string.h>
 
 #define MISSING  INT64_MAX
-#define LEFT_OUT (INT64_MAX - 1)     /* arrived, but tells nothing */
-#define MOST_US  INT64_C(3600000000) /* of a delay, as links take them */
+#define LEFT_OUT (INT64_MAX - 1)     /* arrived, but is ignored */
+#define MOST_US  INT64_C(3600000000) /* largest delay that links accept */
 
 bool sat_sizes_are_allowed(const sat_sizes *sizes, uint64_t packet_bytes) {
     if (sizes->count == 0 || sizes->count > SAT_SIZES_MOST || sizes->bytes[0] < SAT_SIZE_LEAST)
@@ -39,10 +39,10 @@ void sat_latencies_free(sat_latencies *latencies) {
 void sat_latencies_add(sat_latencies *latencies, uint64_t seq, uint32_t ip_bytes, int64_t sent_us,
                        int64_t received_us) {
     if (seq >= latencies->sent)
-        return; /* the sender knows of no such packet */
+        return; /* the sender did not send it */
     const uint64_t size = seq % latencies->sizes->count;
     int64_t *delay = &latencies->delays_us[size * latencies->rounds + seq / latencies->sizes->count];
-    /* Wraps: times of a hostile peer may be anything. */
+    /* Wraps, because a hostile peer may send any times. */
     const int64_t given = (int64_t)((uint64_t)received_us - (uint64_t)sent_us);
     if (*delay != MISSING)
         return; /* a copy */
@@ -67,7 +67,7 @@ bool sat_latencies_median(sat_latencies *latencies, uint32_t which, double *dela
     for (uint32_t s = 0; !latencies->sorted && s < latencies->sizes->count; s++)
         qsort(latencies->delays_us + s * latencies->rounds, latencies->rounds, sizeof *latencies->delays_us, compare);
     latencies->sorted = true;
-    const int64_t *delays = latencies->delays_us + which * latencies->rounds; /* others are at the end */
+    const int64_t *delays = latencies->delays_us + which * latencies->rounds; /* missing ones are at the end */
     if (n > 0)
         *delay_us = (double)(delays[(n - 1) / 2] + delays[n / 2]) / 2.0;
     return n > 0;

@@ -15,7 +15,7 @@
 #define BATCH        64u
 #define BATCHES      8
 #define CONTROL_ROOM 256u
-#define BELIEVABLE_S 10 /* a timestamp older than that was made before the clock was stepped */
+#define BELIEVABLE_S 10 /* an older timestamp is from before a step of the clock */
 
 bool sat_address_parse(const char *text, bool with_port, sat_address *out) {
     char host[SAT_ADDRESS_TEXT];
@@ -56,7 +56,7 @@ const char *sat_address_text(const sat_address *address, char out[SAT_ADDRESS_TE
     return out;
 }
 
-/* sin_port and sin6_port are at the same place. */
+/* sin_port and sin6_port have the same offset. */
 void sat_address_set_port(sat_address *address, uint16_t port) {
     ((struct sockaddr_in *)&address->at)->sin_port = htons(port);
 }
@@ -83,7 +83,7 @@ size_t sat_address_overhead(const sat_address *address) {
 }
 
 static void set(int fd, int level, int name, int value) {
-    setsockopt(fd, level, name, &value, sizeof value); /* each of them is an improvement, none a condition */
+    setsockopt(fd, level, name, &value, sizeof value); /* all options are optional */
 }
 
 static void configure(sat_socket *s, const char *device) {
@@ -99,7 +99,7 @@ static void configure(sat_socket *s, const char *device) {
         set(s->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
     }
     set(s->fd, IPPROTO_IP, IP_PKTINFO, 1);
-    set(s->fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE); /* never in fragments, whatever ICMP claims */
+    set(s->fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE); /* never fragments; ignores ICMP */
     if (device)
         setsockopt(s->fd, SOL_SOCKET, SO_BINDTODEVICE, device, (socklen_t)strlen(device));
 }
@@ -123,7 +123,7 @@ void sat_socket_close(sat_socket *s) {
     descriptor_close(&s->fd);
 }
 
-/* The kernel's timestamp is on the real-time clock; real_ahead_us is how far that is ahead of the monotonic one. */
+/* Reads control messages. real_ahead_us: real-time clock, which timestamps use, minus monotonic clock. */
 static void read_control(sat_socket *s, struct msghdr *message, uint64_t real_ahead_us, sat_datagram *datagram) {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
         if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS) {
@@ -239,7 +239,7 @@ size_t sat_socket_send(sat_socket *s, const sat_address *to, const sat_address *
         if (send_one_call(s, to, local, data + sent * segment, segment, n))
             sent += n;
         else if (n > 1 && (errno == EIO || errno == EINVAL || errno == EOPNOTSUPP))
-            s->no_gso = true; /* without checksum offload there is no segmentation */
+            s->no_gso = true; /* segmentation needs checksum offload */
         else
             break;
     }

@@ -9,15 +9,15 @@
 #include <sys/socket.h>
 
 #define SAT_ERROR_SIZE     512
-#define SAT_GSO_MOST       40u  /* packets in one call: below 64 KiB and the kernel's 64 */
+#define SAT_GSO_MOST       40u  /* packets per call: below 64 KiB and the kernel's limit of 64 */
 #define SAT_UDP_BYTES      8u   /* header */
 #define SAT_IPV4_BYTES     20u  /* header */
 #define SAT_IPV6_BYTES     40u  /* header */
 #define SAT_ADDRESS_TEXT   64   /* "[IPv6]:port" and a NUL */
-#define SAT_DATAGRAM_SEEN  128u /* bytes of each datagram that are looked at */
+#define SAT_DATAGRAM_SEEN  128u /* bytes of each datagram that are read */
 #define SAT_PACKET_LEAST   256u
 #define SAT_PACKET_MOST    1500u
-#define SAT_SOCKET_BUFFERS (32 << 20) /* asked for; root gets it, others what net.core.rmem_max allows */
+#define SAT_SOCKET_BUFFERS (32 << 20) /* requested; without root, net.core.rmem_max and wmem_max limit it */
 
 typedef struct {
     struct sockaddr_storage at;
@@ -26,37 +26,37 @@ typedef struct {
 
 typedef struct {
     const uint8_t *data;
-    size_t length;         /* of data: SAT_DATAGRAM_SEEN at most */
-    size_t datagram_bytes; /* UDP payload as it came */
+    size_t length;         /* of data, at most SAT_DATAGRAM_SEEN */
+    size_t datagram_bytes; /* UDP payload as received */
     uint32_t ip_bytes;     /* of the IP packet */
-    uint64_t received_us;  /* CLOCK_MONOTONIC: the kernel's timestamp, the time of reading where there is none */
+    uint64_t received_us;  /* CLOCK_MONOTONIC: the kernel's timestamp, else the time of reading */
     sat_address from;
-    sat_address to; /* the local address it came to, port 0 */
+    sat_address to; /* local address that it came to, port 0 */
 } sat_datagram;
 
 typedef struct {
     int fd; /* -1: not open */
     bool v6;
-    bool no_gso;      /* the device cannot */
-    uint32_t dropped; /* by the kernel, because the program read too slowly */
+    bool no_gso;      /* the device does not support GSO */
+    uint32_t dropped; /* datagrams that the kernel dropped because the program read too slowly */
 } sat_socket;
 
-/* "192.0.2.1:443", "[2001:db8::1]:443"; without a port where with_port is false. */
+/* Parses "192.0.2.1:443" or "[2001:db8::1]:443"; without a port if with_port is false. */
 bool sat_address_parse(const char *text, bool with_port, sat_address *out);
 const char *sat_address_text(const sat_address *address, char out[SAT_ADDRESS_TEXT]);
 void sat_address_set_port(sat_address *address, uint16_t port);
 uint16_t sat_address_port(const sat_address *address);
 bool sat_address_same_host(const sat_address *a, const sat_address *b);
-/* Bytes of the IP and UDP headers in front of a datagram to that address. */
+/* Returns the bytes of the IP and UDP headers of a datagram to that address. */
 size_t sat_address_overhead(const sat_address *address);
 
-/* Binds to local; device: bind to this device too if permitted, NULL = no. False with one phrase in error. */
+/* Opens a socket bound to local. device: bind to it too if permitted; NULL: none. False with one phrase in error. */
 bool sat_socket_open(sat_socket *s, const sat_address *local, const char *device, char *error);
 void sat_socket_close(sat_socket *s);
-/* Hands the datagrams that wait to on_datagram, a few hundred at most. */
+/* Passes waiting datagrams, a few hundred at most, to on_datagram. */
 void sat_socket_receive(sat_socket *s, void (*on_datagram)(void *user, const sat_datagram *datagram), void *user);
-/* Sends count datagrams of segment bytes each, which lie behind each other at data. local: the source address, NULL =
- * the kernel chooses. Returns how many left; errno says why not all. */
+/* Sends count datagrams of segment bytes each, which are consecutive at data. local: source address; NULL: the kernel
+ * chooses. Returns how many were sent; errno if not all. */
 size_t sat_socket_send(sat_socket *s, const sat_address *to, const sat_address *local, const uint8_t *data,
                        size_t segment, size_t count);
 

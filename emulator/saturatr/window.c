@@ -5,7 +5,7 @@
 #define CEILING_PACKETS    1500.0
 #define CEILING_EXTRA_S    0.25
 #define FLOOR_EXTRA_S      0.05
-#define BUILDING_US        20000u /* a queue of less is not building up */
+#define BUILDING_US        20000u /* a shorter queue does not show that the link is full */
 #define DECREASE           20u
 #define LEAST_HEARTBEAT_US 20000u
 #define RATE_SPAN_US       50000u
@@ -15,9 +15,9 @@
 #define SMOOTH_GAIN        1.25
 #define LEAST_SMOOTH_PPS   20.0
 #define LEAST_PACING_PPS   8312.0 /* 100 Mbps of 1504 bytes */
-#define PACING_QUANTUM     16.0   /* packets; a wakeup for fewer is not worth it */
-#define BELIEVABLE_PPS     1e8    /* 1.2 Tbps: bounds what a hostile receiver can claim */
-#define ROUND_LOSS_SHARE   10u    /* one in so many */
+#define PACING_QUANTUM     16.0   /* packets; fewer are not worth a wake-up */
+#define BELIEVABLE_PPS     1e8    /* 1.2 Tbps; limits what a hostile receiver can claim */
+#define ROUND_LOSS_SHARE   10u    /* reciprocal of the share */
 #define CAUTION            16u
 #define ROUND_MIN_PACKETS  20u
 
@@ -89,7 +89,7 @@ static void measure_rate(sat_window *w, uint64_t received_us) {
     w->span_start_packets = w->received;
 }
 
-/* Once a round trip: did the link's queue overflow? */
+/* Once per round trip: determines whether the link's queue overflowed. */
 static void judge_round(sat_window *w) {
     if (w->acked_until < w->round_end || w->acked_until - w->round_start < ROUND_MIN_PACKETS)
         return;
@@ -108,7 +108,7 @@ static void judge_round(sat_window *w) {
     w->round_end = w->next_seq;
 }
 
-/* Growth of a window that has queue enough. */
+/* Returns the growth of a window that has built up a queue. */
 static uint64_t growth(sat_window *w, uint64_t packets) {
     if (!w->cautious)
         return packets;
@@ -123,7 +123,7 @@ static void grow_to(sat_window *w, uint64_t packets, uint64_t ceiling) {
     w->window = w->window >= ceiling ? w->window : grown < ceiling ? grown : ceiling;
 }
 
-/* Less queue than would show that the link is full. */
+/* Whether the queue is too short to show that the link is full. */
 static bool is_hungry(const sat_window *w) {
     uint64_t queue = sat_window_queue_us(w);
     return queue < BUILDING_US && (!w->cautious || queue < w->full_queue_us / 4);
@@ -145,7 +145,7 @@ static void adapt(sat_window *w, uint64_t packets) {
 void sat_window_on_ack(sat_window *w, uint64_t highest, uint64_t received, uint64_t echo_us, uint64_t received_us,
                        uint64_t now) {
     if (highest >= w->next_seq || highest + 1 < w->acked_until || received <= w->received || echo_us > now)
-        return; /* not ours, or overtaken by a later one */
+        return; /* invalid, or overtaken by a later one */
     uint64_t under_way = sat_window_in_flight(w);
     uint64_t packets = received - w->received;
     w->delay_us = received_us - echo_us;

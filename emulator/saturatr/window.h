@@ -1,11 +1,11 @@
-/* How many data packets may be under way: the window control of Keith Winstein's saturatr, which keeps a link's queue
- * full without filling it for ever.
+/* How many data packets may be in flight: the window control of Keith Winstein's saturatr, which keeps a link's queue
+ * full but bounded.
  *
  *     starts at 20;  + 1 per acknowledged packet while RTT < 0.75 s;  - 20 per acknowledged packet while RTT > 3 s;
- *     a heartbeat each second, whatever the window says
+ *     a heartbeat each second, regardless of the window
  *
- * Where this differs, and why:
- * - The ceiling is not 1500 packets but what the path has shown to need: the greater of 1500 and
+ * Differences, and reasons:
+ * - The ceiling is not 1500 packets but follows the path: the greater of 1500 and
  *   best rate * (2 * base RTT + 0.25 s). It grows with the rate, so it hides no fast link.
  * - + 2 per acknowledged packet while less than 20 ms of queue has built up, whatever the RTT and the ceiling: then the
  *   link is not full, and it is the acknowledgements that are slow.
@@ -35,20 +35,20 @@
 #define SAT_LOWER_RTT_US    750000u
 #define SAT_UPPER_RTT_US    3000000u
 #define SAT_HEARTBEAT_US    1000000u
-#define SAT_SATURATED_US    50000u /* a queue of so much is full enough to start the recording */
+#define SAT_SATURATED_US    50000u /* queue that is long enough to start the recording */
 #define SAT_RATE_BINS       7u
 #define SAT_RATE_BIN_US     10000000u
 #define SAT_NEVER           UINT64_MAX
-#define SAT_WINDOW_HARD_CAP (1u << 20) /* packets: bounds what a hostile receiver can ask for */
+#define SAT_WINDOW_HARD_CAP (1u << 20) /* packets; limits what a hostile receiver can cause */
 
 typedef struct {
     uint64_t window;      /* packets */
     uint64_t next_seq;    /* of the next packet */
     uint64_t acked_until; /* highest acknowledged + 1 */
-    uint64_t received;    /* packets that the receiver has counted */
-    uint64_t base_rtt_us; /* least RTT; SAT_NEVER before the first acknowledgement */
+    uint64_t received;    /* packets counted by the receiver */
+    uint64_t base_rtt_us; /* shortest RTT; SAT_NEVER before the first acknowledgement */
     uint64_t rtt_us;      /* of the latest acknowledgement */
-    uint64_t delay_us;    /* one way; the clocks' difference is in it, so only differences mean anything */
+    uint64_t delay_us;    /* one way, by two clocks: only differences are meaningful */
     uint64_t least_delay_us;
     uint64_t last_send_us;
 
@@ -57,13 +57,13 @@ typedef struct {
     uint64_t span_start_us; /* receiver's clock */
     uint64_t span_start_packets;
 
-    uint64_t round_end; /* the round ends when this is acknowledged */
+    uint64_t round_end; /* packet whose acknowledgement ends the round */
     uint64_t round_start;
-    uint64_t round_received; /* received when the round began */
-    bool overflow;           /* the last round lost more than a tenth */
-    bool cautious;           /* a round did, and the queue has not drained since */
-    uint64_t full_queue_us;  /* the queue when it overflowed */
-    uint64_t credit;         /* packets acknowledged towards the next growth of a cautious window */
+    uint64_t round_received; /* `received` at the start of the round */
+    bool overflow;           /* the last round lost more than a tenth of its packets */
+    bool cautious;           /* a round has overflowed, and the queue has not drained since */
+    uint64_t full_queue_us;  /* queue at the overflow */
+    uint64_t credit;         /* packets acknowledged since a cautious window last grew */
 
     bool smooth;
     double tokens; /* packets that pacing allows */
@@ -71,22 +71,22 @@ typedef struct {
 } sat_window;
 
 void sat_window_init(sat_window *w, uint64_t now);
-/* An acknowledgement: highest is the highest sequence number received, received the number of packets, echo_us when
- * the packet it answers was sent, received_us when that arrived (receiver's clock). What cannot be true is ignored. */
+/* Handles an acknowledgement. highest: highest sequence number received; received: number of packets; echo_us: when the
+ * acknowledged packet was sent; received_us: when it arrived (receiver's clock). Ignores impossible values. */
 void sat_window_on_ack(sat_window *w, uint64_t highest, uint64_t received, uint64_t echo_us, uint64_t received_us,
                        uint64_t now);
-/* How many packets may be sent now. */
+/* Returns how many packets may be sent now. */
 uint64_t sat_window_allowance(sat_window *w, uint64_t now);
 void sat_window_on_sent(sat_window *w, uint64_t packets, uint64_t now);
-/* When to ask again if no acknowledgement comes before. */
+/* Returns when to ask again if no acknowledgement comes before. */
 uint64_t sat_window_next(const sat_window *w, uint64_t now);
 
 uint64_t sat_window_in_flight(const sat_window *w);
-/* Packets a second, the best of the last 60 to 70 s. */
+/* Returns the best rate of the last 60 to 70 s, in packets per second. */
 double sat_window_best_pps(const sat_window *w);
-/* How long the latest acknowledged packet queued: its one-way delay beyond the least one, us. */
+/* Returns how long the last acknowledged packet queued: its one-way delay minus the least one, in us. */
 uint64_t sat_window_queue_us(const sat_window *w);
-/* That is 50 ms or more, or the queue overflows. */
+/* Whether that is at least 50 ms, or the queue overflows. */
 bool sat_window_saturated(const sat_window *w);
 
 #endif
