@@ -22,8 +22,7 @@ typedef struct {
     bool has_interface; /* removes or restores the client's interface with its links, by change.is_up */
 } sim_event;
 
-/* Reads the array, after the job's paths. `name` is the file's name. False with a sentence in
- * error[SIM_ERROR_BYTES]. */
+/* Reads the array, after the job's paths. name: of the file. False with a sentence in error[SIM_ERROR_BYTES]. */
 bool sim_events_parse(sim_job *, json_t *events, const char *name, char *error);
 /* Sets the deadline of the events' actor to the next event. */
 void sim_events_plan(simulation *);

@@ -59,8 +59,7 @@ struct sim_job {
 };
 
 /* Parses the text of a job. `name` is its name in errors; names of files are relative to `directory`. False with one
- * sentence (without full stop), which names file and member, in error[SIM_ERROR_BYTES]. Call sim_job_free() in any
- * case. */
+ * sentence (without full stop), which names file and member, in error[SIM_ERROR_BYTES]. Always call sim_job_free(). */
 bool sim_job_parse(sim_job *, const char *text, size_t length, const char *name, const char *directory, char *error);
 void sim_job_free(sim_job *);
 

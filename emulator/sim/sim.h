@@ -83,8 +83,7 @@ struct simulation {
     sim_trace traces[2 * (SIM_MAX_PATHS + LINK_BOTTLENECKS_MOST)];
     size_t trace_count;
     xl_foresight foresight; /* predictions of links, for sim_endpoint_new() */
-    /* Index 2 * link number + (0: to the server, 1: to the client); bottlenecks last. link NULL: the set shares
-     * links. */
+    /* Index 2 * link number + (0: to the server, 1: to the client); bottlenecks last. link NULL: the set shares. */
     sim_direction *directions;
     size_t direction_count, path_direction_count;
     link_route *routes; /* of the directions of paths; a route has numbers of directions */
