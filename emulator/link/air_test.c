@@ -1,5 +1,5 @@
-/* Wi-Fi: saturation throughput by Bianchi's model, aggregation by a published one, shared airtime, and what must hold
- * of every packet under any settings. */
+/* Wi-Fi: saturation throughput by Bianchi's model, aggregation by a published one, shared airtime, and properties of
+ * every packet under any settings. */
 #include <math.h>
 #include <stdio.h>
 
@@ -48,7 +48,7 @@ static void send(wifi_bench *b, int way, uint32_t count, uint32_t bytes) {
     b->sent[way] += count;
 }
 
-/* What is due by now leaves, in order, and not before it came. */
+/* Takes the due packets and checks that they leave in order, and after their arrival. */
 static void drain(wifi_bench *b) {
     for (int way = 0; way < 2; way++) {
         emulated_link *link = b->way[way]->link;
@@ -65,7 +65,7 @@ static void drain(wifi_bench *b) {
     }
 }
 
-/* A driver that is on time. */
+/* Drives both links, on time, up to `until`. */
 static void pass(wifi_bench *b, uint64_t until) {
     for (;;) {
         uint64_t up = link_next_deadline(b->way[0]->link), down = link_next_deadline(b->way[1]->link);
@@ -79,7 +79,7 @@ static void pass(wifi_bench *b, uint64_t until) {
     drain(b);
 }
 
-/* Keeps these directions full until then. Returns Mbps of IP bytes. */
+/* Keeps the directions full up to `until`. mbps: received Mbps of IP bytes. */
 static void saturate(wifi_bench *b, bool up, bool down, uint32_t bytes, uint64_t until, double mbps[2]) {
     const bool is_full[2] = {up, down};
     const uint64_t start = b->now, before[2] = {b->arrived_bytes[0], b->arrived_bytes[1]};
@@ -97,7 +97,7 @@ static void saturate(wifi_bench *b, bool up, bool down, uint32_t bytes, uint64_t
 
 /* ---- Bianchi, IEEE JSAC 18(3), 2000 ---- */
 
-/* tau by equations (7) and (9). By bisection: p of (9) rises with tau, and tau of (7) falls with p. */
+/* Solves equations (7) and (9) for tau, by bisection: p of (9) rises with tau, and tau of (7) falls with p. */
 static double solve_tau(double w, unsigned m, unsigned n) {
     double low = 0, high = 1;
     for (int i = 0; i < 100; i++) {
@@ -111,13 +111,13 @@ static double solve_tau(double w, unsigned m, unsigned n) {
     return low;
 }
 
-/* Equation (13): payload bits a second of all stations, for success and collision times in us. */
+/* Equation (13): payload bits per us of all stations, for success and collision times in us. */
 static double saturation(double w, unsigned m, unsigned n, double payload_bits, double slot, double ts, double tc) {
     double tau = solve_tau(w, m, n), ptr = 1 - pow(1 - tau, n), ps = n * tau * pow(1 - tau, n - 1) / ptr;
     return ps * ptr * payload_bits / ((1 - ptr) * slot + ptr * ps * ts + ptr * (1 - ps) * tc);
 }
 
-/* One MPDU a transmission, of the same length for all, and no end of retries. */
+/* Returns the simulated Mbps of n stations: one MPDU per transmission, all of the same length, 255 retries. */
 static double simulated(link_wifi wifi, unsigned n, uint32_t bytes, uint64_t seconds) {
     double mbps[2];
     wifi.others = n - 2;
@@ -149,14 +149,13 @@ static void check_saturation(const link_wifi *wifi, uint32_t bytes, uint64_t sec
     }
 }
 
-/* Within 3.5 %: over longer runs, of 2 to 50 stations, the difference is -0.4 to +1.5 % for Bianchi's parameters, and
- * -2.4 to +2.3 % for CW 15. It comes from the model, which takes collisions for independent and lets counters go on
- * while others send; counters of the standard stand still (Tinnirello et al., IEEE TVT 59(3), 2010). The rest is the
- * chance of these runs, some 1 %. */
+/* Within 3.5 %: over longer runs of 2 to 50 stations the difference is -0.4 to +1.5 % for Bianchi's parameters, and
+ * -2.4 to +2.3 % for CW 15. It comes from the model, in which collisions are independent and counters run while others
+ * send; in the standard they stop (Tinnirello et al., IEEE TVT 59(3), 2010). The rest, some 1 %, is chance. */
 TEST(saturation_is_that_of_bianchi) {
     link_wifi ofdm = wifi_of("rate=54");
     check_saturation(&ofdm, 1500, 8, 0.035);
-    /* Bianchi's own: FHSS at 1 Mbps, table II; payloads of 8184 bits with 272 of MAC header. */
+    /* Bianchi's table II: FHSS at 1 Mbps; payloads of 8184 bits with 272 of MAC header. */
     link_wifi fhss = {.rate_bps = 1000000, .slot_us = 50, .sifs_us = 28, .difs_us = 128, .preamble_us = 128};
     fhss.ack_us = 128 + 112;
     fhss.cw_min = 31;
@@ -167,7 +166,7 @@ TEST(saturation_is_that_of_bianchi) {
 
 /* ---- aggregation ---- */
 
-/* Mbps of a downlink alone. */
+/* Returns the Mbps of a downlink alone. */
 static double alone(link_wifi wifi, uint32_t bytes, uint64_t seconds) {
     double mbps[2];
     wifi_bench b = open_bench(&wifi, 3, (link_config){.queue = NULL});
@@ -176,9 +175,9 @@ static double alone(link_wifi wifi, uint32_t bytes, uint64_t seconds) {
     return mbps[1];
 }
 
-/* Table 1 of Høiland-Jørgensen et al., USENIX ATC 2017: the rate of a station that has the medium for itself, from the
- * measured mean size of its aggregates: 28,557 bytes at 144.4 Mbps give 126.8, 2914 bytes at 7.2 Mbps give 6.5. Here
- * aggregates have whole numbers of packets, 28,500 and 3000 bytes, and block ACKs have 24 Mbps: 3 %. */
+/* Table 1 of Høiland-Jørgensen et al., USENIX ATC 2017: the rate of a station that is alone on the medium, from the
+ * measured mean size of its aggregates: 28,557 bytes at 144.4 Mbps give 126.8 Mbps, 2914 bytes at 7.2 Mbps give 6.5.
+ * Here aggregates have whole packets, 28,500 and 3000 bytes, and block ACKs use 24 Mbps: a difference of 3 %. */
 TEST(aggregation_gives_the_published_rates) {
     const struct {
         const char *wifi;
@@ -193,7 +192,7 @@ TEST(aggregation_gives_the_published_rates) {
     }
 }
 
-/* Exactly: a transmission of k packets takes DIFS, the mean backoff of 7.5 slots, the preamble, data, SIFS and ACK. */
+/* A transmission of k packets takes exactly DIFS, the mean backoff of 7.5 slots, preamble, data, SIFS and ACK. */
 TEST(aggregation_raises_throughput_as_computed) {
     double last = 0;
     for (uint32_t k = 1; k <= 64; k *= 2) {
@@ -206,7 +205,7 @@ TEST(aggregation_raises_throughput_as_computed) {
         assert_true(here > last);
         last = here;
     }
-    /* The limit of airtime holds where it is the smaller one: 4 ms at 65 Mbps are 21 packets. */
+    /* The limit of airtime applies if it is the smaller one: 4 ms at 65 Mbps are 21 packets. */
     link_wifi slow = wifi_of("rate=65:frames=64"), same = wifi_of("rate=65:frames=21:airtime=5.4");
     assert_true(fabs(alone(slow, 1504, 4) / alone(same, 1504, 4) - 1) < 0.001);
 }
@@ -219,17 +218,17 @@ TEST(both_directions_share_airtime) {
     wifi_bench b = open_bench(&wifi, 5, (link_config){.delay_us = 3 * MS});
     saturate(&b, false, true, 1504, 5 * S, down);
     saturate(&b, true, true, 1504, 15 * S, both);
-    pass(&b, b.now + 10 * S); /* what still waits */
+    pass(&b, b.now + 10 * S); /* deliver the rest */
     saturate(&b, true, false, 1504, b.now + 5 * S, up);
     close_bench(&b);
     assert_true(down[0] == 0 && up[1] == 0);
-    assert_true(fabs(up[0] / down[1] - 1) < 0.02); /* alone, either has all of it */
+    assert_true(fabs(up[0] / down[1] - 1) < 0.02); /* either has all of it if it is alone */
     assert_true(fabs((both[0] + both[1]) / down[1] - 1) < 0.06);
     assert_true(both[1] < 0.6 * down[1] && both[0] < 0.6 * down[1]);
 }
 
-/* NemFi (Mishra et al., CCR 51(3), 2021): one direction alone carries what both carry together, and they share it
- * evenly. A cellular link has one for each. */
+/* NemFi (Mishra et al., CCR 51(3), 2021): one direction alone carries as much as both together, which share it evenly.
+ * A cellular link has separate capacity for each direction. */
 TEST(one_direction_alone_carries_what_both_do_together) {
     static const char *const settings[] = {"good", "good:frames=1", "congested:others=0", "rate=26"};
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
@@ -285,7 +284,7 @@ TEST(frames_are_given_up) {
     close_bench(&b);
 }
 
-/* With an own probability of collisions, half of the transmissions are sent again as a whole. */
+/* With `collision=0.5`, half of the transmissions are lost as a whole. */
 TEST(collisions_can_be_a_probability) {
     link_wifi wifi = wifi_of("good:collision=0.5");
     wifi_bench b = open_bench(&wifi, 9, (link_config){.queue = NULL});
@@ -315,7 +314,7 @@ TEST(nothing_is_sent_in_a_suspension) {
     close_bench(&b);
 }
 
-/* The mean wait of a lone packet, which comes each `gap`. */
+/* Returns the mean wait of single packets, which come every `gap`. */
 static double lone_wait(uint64_t gap, unsigned packets) {
     link_wifi wifi = wifi_of("good:others=2:busy=1");
     wifi_bench b = open_bench(&wifi, 4, (link_config){.queue = NULL});
@@ -331,15 +330,15 @@ static double lone_wait(uint64_t gap, unsigned packets) {
     return sum / packets;
 }
 
-/* Turns of others that are left out after a silence change nothing of what a packet waits, and cost no time. */
+/* Leaving out transmissions of others after a silence does not change a packet's wait, and needs no time. */
 TEST(a_silence_is_short) {
     double gone_through = lone_wait(15 * MS, 10000), left_out = lone_wait(1000 * S, 10000);
     print_message("a lone packet waits %.1f us, after a long silence %.1f\n", gone_through, left_out);
     assert_true(fabs(left_out / gone_through - 1) < 0.03);
 }
 
-/* What comes while another station sends 4 ms contends with its next transmission: of two counters out of 16 the other
- * one is smaller in 120 of 256 cases, and in 16 they collide. */
+/* A packet that comes during another station's 4 ms contends with that station's next transmission. With two counters
+ * of 16 values, the other one's is smaller in 120 of 256 cases, and they collide in 16. */
 TEST(a_lone_packet_that_finds_the_medium_busy_contends) {
     const uint64_t gaps[] = {50 * MS, 10 * S};
     for (size_t i = 0; i < 2; i++) {
@@ -364,7 +363,7 @@ TEST(a_station_that_is_down_waits) {
     double mbps[2];
     wifi_bench b = open_bench(&wifi, 2, (link_config){.queue = NULL});
     send(&b, 0, 10, 1504);
-    pass(&b, 20); /* amid the contention */
+    pass(&b, 20); /* during contention */
     link_set_up(b.way[0]->link, false, b.now);
     saturate(&b, false, true, 1504, S, mbps);
     assert_int_equal(b.received[0], 0);
@@ -395,7 +394,8 @@ static link_wifi random_wifi(link_rng *rng) {
     return wifi_of(text);
 }
 
-/* One play; what left when, as a hash. step 0: a driver that is on time; else it looks each so many us only. */
+/* Plays one random case. Returns a hash of the departures and their times. step: interval of the driver in us; 0: it is
+ * always on time. */
 static uint64_t play(uint64_t seed, uint64_t step) {
     static const char *const queues[] = {"droptail:packets=50", "codel", "fq_codel", "drophead:packets=9"};
     link_rng rng = {seed};
@@ -420,7 +420,7 @@ static uint64_t play(uint64_t seed, uint64_t step) {
             hash = link_mix64(hash ^ b.received[way] ^ b.due[way] << 20);
     }
     link_stats up = link_get_stats(b.way[0]->link), down = link_get_stats(b.way[1]->link);
-    assert_true(up.air.airtime_us + down.air.airtime_us <= 2 * b.now + 40000); /* a collision counts for both */
+    assert_true(up.air.airtime_us + down.air.airtime_us <= 2 * b.now + 40000); /* a collision counts twice */
     assert_true(up.air.used <= up.air.transmissions && down.air.used <= down.air.transmissions);
     hash = link_mix64(hash ^ up.air.airtime_us ^ down.air.retries << 30 ^ up.cross_departed << 50);
     close_bench(&b);

@@ -1,5 +1,5 @@
-/* How codel, pie and fq_codel hold a queue that responsive senders fill: windows that grow by a packet an RTT and are
- * halved by a loss, at most once an RTT (Reno's congestion avoidance), over 12 Mbps with a base RTT of 40 ms. */
+/* How codel, pie and fq_codel control a queue that responsive senders fill. Their windows grow by a packet per RTT and
+ * are halved by a loss, at most once per RTT (Reno's congestion avoidance), over 12 Mbps with a base RTT of 40 ms. */
 
 #include "emulator/link/bench.h"
 
@@ -23,7 +23,7 @@ typedef struct {
     link_bench *bench;
     aqm_source sources[SOURCES];
     size_t count;
-    source_ack acks[MOST_ACKS]; /* a ring, in the order of time */
+    source_ack acks[MOST_ACKS]; /* a ring, by time */
     size_t first, last;
     uint64_t measured_from_us;
     uint64_t delay_sum_us, delay_max_us, delivered;
@@ -37,7 +37,7 @@ static void send_window(aqm_run *r, uint8_t i, uint64_t now) {
     }
 }
 
-/* The receiver's ack comes a base RTT after the departure. */
+/* Handles an acknowledgement, which comes a base RTT after the departure. */
 static void take_ack(aqm_run *r, const source_ack *ack) {
     aqm_source *s = &r->sources[ack->source];
     uint32_t lost = ack->number - s->next_expected;
@@ -67,7 +67,7 @@ static void take_departures(aqm_run *r, uint64_t now) {
     }
 }
 
-/* Runs count sources for a minute and measures the second half of it. */
+/* Runs `count` sources for a minute and measures its second half. */
 static aqm_run *run(const char *queue, size_t count) {
     aqm_run *r = calloc(1, sizeof *r);
     r->bench = bench_new("12mbps", (link_config){.queue = queue, .seed = 7});
@@ -91,7 +91,7 @@ static aqm_run *run(const char *queue, size_t count) {
     return r;
 }
 
-/* Mean queueing delay in us, and the share of the opportunities that were used in the second half. */
+/* Measures the mean queueing delay in us and the share of used opportunities in the second half. */
 static void measure(const char *queue, size_t count, uint64_t *mean_us, double *utilisation) {
     aqm_run *r = run(queue, count);
     *mean_us = r->delay_sum_us / r->delivered;
@@ -101,7 +101,7 @@ static void measure(const char *queue, size_t count, uint64_t *mean_us, double *
     free(r);
 }
 
-/* What the disciplines are for: droptail's queue of 300 packets, 300 ms, is full half of the time. */
+/* The problem that the disciplines solve: droptail's queue of 300 packets, or 300 ms, is full half of the time. */
 TEST(droptail_has_a_standing_queue) {
     uint64_t mean_us;
     double utilisation;
@@ -176,7 +176,8 @@ static uint64_t worst_delay_of_a_sparse_flow(const char *queue) {
     return worst;
 }
 
-/* The packet in service, the rest of an opportunity, and its own: 2 to 3 ms, beside a bulk flow of twice the rate. */
+/* Beside a bulk flow of twice the link's rate, the delay is 2 to 3 ms: the packet in service, the rest of an
+ * opportunity, and its own opportunity. */
 TEST(fq_codel_keeps_the_delay_of_a_sparse_flow_low) {
     assert_in_range(worst_delay_of_a_sparse_flow("fq_codel"), 1, 3 * MS);
     assert_true(worst_delay_of_a_sparse_flow("infinite") > 1000 * MS);

@@ -1,4 +1,4 @@
-/* A link whose settings change under way, what it counts, and what tells its flows apart. */
+/* Changes of a link's settings at run time, its counters, and its flow hash. */
 #include <stdbool.h>
 
 #include "emulator/link/bench.h"
@@ -6,7 +6,7 @@
 
 #define TENS "10\n20\n30\n40\n50\n60\n70\n80\n90\n100\n"
 
-/* What had come to the end of its delay by then met the old losses, though nobody asked the link in between. */
+/* Packets whose delay ended before the change have the old loss, even if the link was not advanced in between. */
 TEST(a_new_loss_begins_now) {
     link_bench *b = bench_new("1\n", (link_config){.delay_us = 10 * MS});
     bench_send(b, 0, 1, 1504, 0);
@@ -19,7 +19,7 @@ TEST(a_new_loss_begins_now) {
 
 TEST(a_new_model_of_losses_begins_in_the_good_state) {
     link_bench *b = bench_new("1\n", (link_config){.loss = {.p = 1.0, .bad = 1.0}});
-    bench_send(b, 0, 1, 1504, 0); /* bad from now on: r is 0 */
+    bench_send(b, 0, 1, 1504, 0); /* in the bad state from now on: r is 0 */
     assert_true(link_set_loss(b->link, &(link_loss){.bad = 1.0}, 5 * MS));
     bench_send(b, 0, 2, 1504, 5 * MS);
     BENCH_EXPECT(b, 50 * MS, {2, 6 * MS});
@@ -29,7 +29,7 @@ TEST(a_new_model_of_losses_begins_in_the_good_state) {
 TEST(opportunities_are_counted_over_a_change_of_trace) {
     link_bench *b = bench_new(TENS, (link_config){.start_offset_ms = 25});
     link_advance(b->link, 30 * MS);
-    assert_int_equal(link_get_stats(b->link).opportunities, 3); /* 30, 40, 50 of the trace */
+    assert_int_equal(link_get_stats(b->link).opportunities, 3); /* at 30, 40, 50 of the trace */
     link_set_trace(b->link, &b->trace, 30 * MS);
     assert_int_equal(link_get_stats(b->link).opportunities, 3);
     link_advance(b->link, 50 * MS);
@@ -37,7 +37,7 @@ TEST(opportunities_are_counted_over_a_change_of_trace) {
     bench_free(b);
 }
 
-/* Late by 20 ms, of a packet that would have been in the queue a delay later. */
+/* A packet that waits for a late driver would have been in the queue a delay later. */
 TEST(missed_opportunities_are_those_a_delay_later) {
     link_bench *b = bench_new("10\n20\n21\n22\n30\n", (link_config){.delay_us = 10 * MS});
     link_count_missed(b->link, 5 * MS, 10 * MS); /* in the queue from 15 to 20 ms */
@@ -47,22 +47,22 @@ TEST(missed_opportunities_are_those_a_delay_later) {
     bench_free(b);
 }
 
-/* Rates that change before an opportunity is complete: 1203200 bps have one each 10 ms, the half of it 20 ms. */
+/* Rates that change before an opportunity is complete: 1203200 bps have one every 10 ms, half of that every 20 ms. */
 TEST(what_has_passed_of_an_opportunity_counts_at_the_next_rate) {
     link_bench *b = bench_new("1203200bps", (link_config){.start_offset_ms = 4});
     bench_send_many(b, 1, 5, 1504, 0);
     assert_true(link_set_rate(b->link, 601600, 4 * MS)); /* 8 ms of 10, so 4 of 20 are left */
     BENCH_EXPECT(b, 10 * MS, {1, 8 * MS});
-    assert_true(link_set_rate(b->link, 601600, 13 * MS));  /* as it is */
-    assert_true(link_set_rate(b->link, 1203200, 18 * MS)); /* half, so 5 ms of 10 are left */
+    assert_true(link_set_rate(b->link, 601600, 13 * MS));  /* no change */
+    assert_true(link_set_rate(b->link, 1203200, 18 * MS)); /* half has passed, so 5 ms of 10 are left */
     BENCH_EXPECT(b, 33 * MS, {2, 23 * MS}, {3, 33 * MS});
     assert_int_equal(link_get_stats(b->link).opportunities, 3);
-    link_set_trace(b->link, &b->trace, 38 * MS); /* at its time 0 */
+    link_set_trace(b->link, &b->trace, 38 * MS); /* trace time 0 */
     BENCH_EXPECT(b, 50 * MS, {4, 48 * MS});
     bench_free(b);
 }
 
-/* 2.0 and 2.2 Mbps by turns of 1 ms, where an opportunity takes 5 or 6. */
+/* 2.0 and 2.2 Mbps alternate every ms; an opportunity takes 5 to 6 ms. */
 TEST(rates_that_change_faster_than_opportunities_come_carry_their_mean) {
     link_bench *b = bench_new("1gbps", (link_config){0});
     assert_true(link_set_rate(b->link, 2200000, 0));
@@ -114,7 +114,7 @@ TEST(reordering_and_duplicates_begin_and_end_now) {
     bench_send(b, 0, 2, 1504, 1 * MS);
     link_set_reorder(b->link, 0.0, 0, 2 * MS);
     bench_send(b, 0, 3, 1504, 2 * MS);
-    link_set_duplicate(b->link, 1.0, 14 * MS); /* 1 and 3 have come out of their delay */
+    link_set_duplicate(b->link, 1.0, 14 * MS); /* the delay of 1 and 3 has ended */
     link_set_duplicate(b->link, 0.0, 17 * MS);
     bench_send(b, 0, 4, 1504, 17 * MS);
     BENCH_EXPECT(b, 50 * MS, {1, 11 * MS}, {3, 13 * MS}, {2, 17 * MS}, {2, 18 * MS}, {4, 28 * MS});
@@ -123,7 +123,7 @@ TEST(reordering_and_duplicates_begin_and_end_now) {
     bench_free(b);
 }
 
-/* When 200 packets of 10 ms apart came out of a delay with jitter; those that were doubled, by bits. */
+/* Sends 200 packets, interval_us apart, through a delay with jitter. at[n]: end of the delay; twice[n]: duplicated. */
 static void arrivals(uint64_t seed, uint64_t interval_us, uint64_t at[200], bool twice[200]) {
     link_bench *b =
         bench_new("1gbps", (link_config){.delay_us = 5 * MS, .jitter_us = 5 * MS, .duplicate = 0.5, .seed = seed});
@@ -177,7 +177,7 @@ static uint64_t hash(uint8_t *packet, size_t byte, uint8_t change) {
     return h;
 }
 
-/* Every byte of the addresses counts, the protocol does, and the ports do where the protocol has some. */
+/* Every byte of the addresses counts, and the protocol, and the ports if the protocol has ports. */
 TEST(a_flow_is_its_five_tuple) {
     static const uint8_t with_ports[] = {6, 17, 33, 132, 136}, without[] = {1, 47, 50, 58};
     for (int version = 4; version <= 6; version += 2) {
@@ -200,7 +200,7 @@ TEST(a_flow_is_its_five_tuple) {
     }
 }
 
-/* Only the first fragment has ports: all are kept together by leaving them out. */
+/* Only the first fragment has ports, so the ports of fragments are left out. */
 TEST(fragments_of_a_packet_stay_in_one_flow) {
     static const uint8_t offsets[][2] = {{0x20, 0}, {0x20, 1}, {0, 1}, {0x01, 0}};
     for (size_t i = 0; i < sizeof offsets / sizeof offsets[0]; i++) {

@@ -11,18 +11,18 @@ static uint64_t departed(link_bench *b, uint64_t now) {
     return link_get_stats(b->link).cross_departed;
 }
 
-/* 1.504 Mbps are 125 packets of 1504 bytes a second. */
+/* 1.504 Mbps are 125 packets of 1504 bytes per second. */
 TEST(a_constant_rate_takes_its_share) {
     link_bench *b = bench_new("12mbps", (link_config){.queue = "droptail:packets=10", .cross = {.rate_bps = 1504000}});
     assert_in_range(departed(b, 10 * S), 1249, 1250);
-    assert_int_equal(link_next_deadline(b->link), LINK_NEVER); /* nobody waits for them */
+    assert_int_equal(link_next_deadline(b->link), LINK_NEVER); /* there is no deadline for others' packets */
     link_stats s = link_get_stats(b->link);
     assert_int_equal(s.arrived_packets + s.departed_packets + s.queue_drops + s.inside_packets, 0);
     assert_int_equal(s.opportunities_used, s.cross_departed);
     bench_free(b);
 }
 
-/* Whatever steps the driver takes, and with random gaps and times. */
+/* For any steps of the driver, and with random gaps and times. */
 TEST(steps_of_the_driver_change_nothing) {
     static link_step steps[] = {{0, 3000000}, {300 * MS, 0}, {450 * MS, 8000000}, {700 * MS, 0}};
     static const link_steps profile = {steps, 4};
@@ -53,8 +53,7 @@ static uint64_t packets_until(link_cross_state *state, uint64_t until) {
     return n;
 }
 
-/* Over a long time the rate is the one that was set: of a profile the mean of its period, and with times the share that
- * is on. */
+/* Over a long time the rate is the set one: for a profile the mean of its period, with on/off times the share of on. */
 TEST(the_rate_is_the_one_that_was_set) {
     static link_step steps[] = {{0, 2000000}, {500 * MS, 6000000}, {S, 0}};
     static const link_steps profile = {steps, 3};
@@ -102,7 +101,7 @@ TEST(a_profile_repeats_and_begins_where_it_is_told) {
     }
 }
 
-/* A flow that has all the link gets what others leave, in its order, and no figure of its own has theirs. */
+/* A flow gets the rate that others leave, in order, and its counters do not include theirs. */
 TEST(others_are_counted_apart) {
     link_bench *b = bench_new("12mbps", (link_config){.queue = "droptail:packets=20",
                                                       .log = &any,
@@ -127,8 +126,8 @@ TEST(others_are_counted_apart) {
     assert_int_equal(s.cross_packets, s.cross_departed + s.cross_drops + s.cross_inside);
     assert_int_equal(link_pool_in_use(b->pool), s.inside_packets + s.cross_inside);
     assert_in_range(s.departed_packets + s.cross_departed, s.opportunities - 2, s.opportunities);
-    /* The queue is full. Who comes first takes the place that an opportunity frees: one of ours comes each 500 us, one
-     * of theirs each 2000 us at random, so theirs is first with a probability of about 250 / 2000. */
+    /* The queue is full. The first packet to come takes the place that an opportunity frees. One of ours comes every
+     * 500 us, one of theirs every 2000 us at random, so theirs is first with a probability of about 250 / 2000. */
     assert_in_range(1000 * s.cross_departed / s.opportunities, 105, 145);
     uint64_t lines[128] = {0}, cross_drops = 0;
     link_log_flush(&b->log);
@@ -185,10 +184,10 @@ TEST(names_become_ways) {
 }
 
 #define WAYS    3
-#define LINKS   5 /* of three paths, and two bottlenecks */
+#define LINKS   5 /* three paths and two bottlenecks */
 #define PACKETS 400
 
-/* Packets on three ways, two of which share a bottleneck and all of which share the other one. */
+/* Packets on three routes, two of which share a bottleneck and all of which share the other one. */
 typedef struct {
     link_bench *links[LINKS];
     link_route routes[WAYS];
@@ -207,7 +206,7 @@ static void pull_all(network *n, size_t number, uint64_t now) {
             link_route_forward(link, n->links[next]->link, p, now);
             continue;
         }
-        assert_true(numbered_number(p) >= n->newest[p->route]); /* order is kept on each way; copies follow */
+        assert_true(numbered_number(p) >= n->newest[p->route]); /* order is kept on each route; duplicates follow */
         n->newest[p->route] = numbered_number(p);
         n->got++;
         assert_true(now >= n->sent_us[numbered_number(p)] + 3 * MS + 2 * MS + 1 * MS * (p->route < 2));
@@ -215,7 +214,7 @@ static void pull_all(network *n, size_t number, uint64_t now) {
     }
 }
 
-/* Everything that is due until then, in the order of time. */
+/* Handles everything that is due up to `until`, in the order of time. */
 static void pass(network *n, uint64_t until) {
     for (;;) {
         size_t first = 0;
@@ -242,7 +241,7 @@ static void run_network(uint64_t seed) {
         if (i >= 3)
             c.cross = (link_cross){.rate_bps = 2000000, .random_gaps = true};
         n.links[i] = bench_new(rates[i], c);
-        if (i > 0) { /* packets go from pool to pool, so all have one */
+        if (i > 0) { /* packets move between links, so all links use one pool */
             link_free(n.links[i]->link);
             c.trace = &n.links[i]->trace;
             c.pool = n.links[0]->pool;
@@ -274,11 +273,11 @@ static void run_network(uint64_t seed) {
         duplicates += s.duplicates;
         inside += s.inside_packets;
         assert_int_equal(s.departed_bytes, n.bytes[i]);
-        /* No more than the opportunities, others' packets included. */
+        /* The opportunities bound the bytes, others' packets included. */
         assert_true(s.departed_bytes + s.cross_departed_bytes <= s.opportunities_used * LINK_OPPORTUNITY_BYTES);
     }
     assert_int_equal(inside, 0);
-    assert_int_equal(n.sent + duplicates, n.got + drops); /* none appears and none vanishes */
+    assert_int_equal(n.sent + duplicates, n.got + drops); /* no packet appears or vanishes */
     assert_true(n.got > PACKETS / 4);
     for (size_t i = 1; i < LINKS; i++) {
         link_free(n.links[i]->link);

@@ -1,5 +1,5 @@
-/* Every discipline against Mahimahi's documented accounting: small traces and arrivals, with the departures worked out
- * by hand. Packets have 1504 bytes, so each fills an opportunity, where nothing else is said. */
+/* Every discipline against Mahimahi's documented accounting: small traces and arrivals, with departures computed by
+ * hand. Packets have 1504 bytes, which fill an opportunity, unless stated otherwise. */
 #include "emulator/link/bench.h"
 
 #define TENS "10\n20\n30\n40\n50\n60\n70\n80\n90\n100\n"
@@ -15,7 +15,7 @@ static void expect_log(link_bench *b, const char *text) {
     assert_string_equal(b->text, text);
 }
 
-/* Three arrive at 1 ms. The opportunities at 10, 20 and 30 take one each; those at 40 and 50 find nobody. */
+/* Three packets arrive at 1 ms. The opportunities at 10, 20 and 30 take one each; those at 40 and 50 are unused. */
 TEST(infinite) {
     link_bench *b = with_queue(TENS, "infinite");
     bench_send_many(b, 1, 3, 1504, 1 * MS);
@@ -25,7 +25,7 @@ TEST(infinite) {
     bench_free(b);
 }
 
-/* 1 and 2 fill the queue, 3 is dropped. At 10, 1 goes: there is room for 4 (12 ms), not for 5. */
+/* 1 and 2 fill the queue, 3 is dropped. At 10, 1 leaves: there is room for 4 (12 ms), not for 5. */
 TEST(droptail_by_packets) {
     link_bench *b = with_queue(TENS, "droptail:packets=2");
     bench_send_many(b, 1, 3, 1504, 1 * MS);
@@ -54,7 +54,7 @@ TEST(droptail_by_bytes) {
     bench_free(b);
 }
 
-/* 3 pushes 1 out, 4 pushes 2 out: the newest two are left. At 10, 3 goes. 5 fits, 6 pushes 4 out. */
+/* 3 replaces 1, 4 replaces 2: the newest two are left. At 10, 3 leaves. 5 fits, 6 replaces 4. */
 TEST(drophead_by_packets) {
     link_bench *b = with_queue(TENS, "drophead:packets=2");
     bench_send_many(b, 1, 4, 1504, 1 * MS);
@@ -118,7 +118,7 @@ TEST(codel) {
     bench_free(b);
 }
 
-/* Twice the size of a queue that CoDel leaves alone, but for less than target: nothing is dropped for ever. */
+/* Twice the queue that CoDel ignores, but with less delay than target: no packet is ever dropped. */
 TEST(codel_leaves_a_short_delay_alone) {
     link_bench *b = with_queue("1\n2\n", "codel:target=5:interval=20");
     for (uint32_t t = 0; t < 2000; t++) {
@@ -129,10 +129,10 @@ TEST(codel_leaves_a_short_delay_alone) {
     bench_free(b);
 }
 
-/* RFC 8033: nothing is served, 10 packets wait since 0. The burst allowance ends at 150 ms; before that every packet is
- * taken. The delay grows by 15 ms an update, so the probability goes to 1: below 0.1 it grows by at least
- * (0.125 * (15 k - 15) + 1.25 * 15) / 2048 ms^-1 in update k and from 0.1 on by 0.02 (the cap), or 45 updates. 200
- * updates, 3 s, are plenty. Then every packet is dropped. */
+/* RFC 8033: nothing is served, and 10 packets wait since 0. The burst allowance ends at 150 ms; before that every
+ * packet is taken. The delay grows by 15 ms per update, so the probability goes to 1: below 0.1 it grows by at least
+ * (0.125 * (15 k - 15) + 1.25 * 15) / 2048 ms^-1 in update k, from 0.1 on by 0.02 (the cap) or 45 updates. 200 updates,
+ * 3 s, are more than enough. Then every packet is dropped. */
 TEST(pie) {
     link_bench *b = with_queue("1000000\n", "pie");
     bench_send_many(b, 1, 10, 1504, 0);
@@ -168,9 +168,9 @@ TEST(pie_after_a_year_without_packets_is_as_new) {
     bench_free(b);
 }
 
-/* RFC 8290, quantum 1504. Flow A sends 1 to 6, flow B 11 and 12, at 0. Both are new: A takes 1 (its quantum is spent),
- * becomes old; B takes 11 and becomes old; then by turns 2, 12, 3; B is empty and leaves; 4. At 45, B sends 13: it is
- * new again and goes before A's 5. */
+/* RFC 8290, quantum 1504. Flow A sends 1 to 6, flow B 11 and 12, at 0. Both are new: A sends 1 (its quantum is spent)
+ * and becomes old; B sends 11 and becomes old; then in turns 2, 12, 3; B is empty and removed; 4. At 45, B sends 13: it
+ * is new again and comes before A's 5. */
 TEST(fq_codel) {
     link_bench *b = with_queue(TENS, "fq_codel:quantum=1504:target=1000");
     for (uint32_t n = 1; n <= 6; n++)
@@ -183,10 +183,9 @@ TEST(fq_codel) {
     bench_free(b);
 }
 
-/* Deficit round robin by bytes: three packets of 501 bytes weigh as one of 1504. A's 1 (1504) spends its quantum; B's
- * 11, 12, 13 (1503) leave it 1 byte, so 14 follows and B owes 500: its next turn has 1004, for 15 and 16. In
- * opportunities: 20 has 11 to 13 and 1 byte of 14; 30 the other 500 of it and 1004 of 2; 40 the other 500 of 2 and
- * 1002 of 15 and 16. */
+/* Deficit round robin by bytes: three packets of 501 bytes count as one of 1504. A's 1 (1504) spends its quantum; B's
+ * 11, 12, 13 (1503) leave 1 byte, so 14 follows and B owes 500: its next turn has 1004, for 15 and 16. Opportunity 20
+ * has 11 to 13 and 1 byte of 14; 30 the other 500 of 14 and 1004 of 2; 40 the other 500 of 2 and 1002 of 15 and 16. */
 TEST(fq_codel_shares_by_bytes) {
     link_bench *b = with_queue("10\n", "fq_codel:quantum=1504:target=1000");
     bench_send(b, 'A', 1, 1504, 0);
@@ -198,8 +197,8 @@ TEST(fq_codel_shares_by_bytes) {
     bench_free(b);
 }
 
-/* Limit 4. A has 3 packets, B 2: at the fifth packet A is the fattest and loses packets from its head, down to half of
- * its bytes: 1 and 2. */
+/* Limit 4. A has 3 packets, B 2: at the fifth packet A is the fattest flow and loses packets from its head, down to
+ * half of its bytes: 1 and 2. */
 TEST(fq_codel_over_its_limit_drops_from_the_head_of_the_fattest_flow) {
     link_bench *b = with_queue(TENS, "fq_codel:packets=4:target=1000");
     bench_send(b, 'A', 1, 1504, 0);

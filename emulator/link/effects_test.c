@@ -8,7 +8,7 @@
 #define FAST "1\n1\n1\n1\n1\n1\n1\n1\n"
 #define MANY 200000u
 
-/* Sends packets 1 to count a ms apart and says which of them departed. */
+/* Sends packets 1 to count, 1 ms apart, and reports which of them departed. */
 static link_stats run(link_config config, uint32_t count, uint8_t *departed) {
     link_bench *b = bench_new(FAST, config);
     memset(departed, 0, count + 1);
@@ -30,9 +30,9 @@ static link_stats run(link_config config, uint32_t count, uint8_t *departed) {
 
 static uint8_t one[MANY + 1], two[MANY + 1];
 
-/* p 0.01, r 0.25: bad a share of p / (p + r) = 1/26 of the time, for 1/r = 4 packets on average. The standard deviation
- * of the share over n packets is sqrt(pi_g pi_b (2 - p - r) / (p + r) / n) = 0.00111, of the mean of some 7,700 bursts
- * sqrt(1 - r) / r / sqrt(7700) = 0.0395: bounds of four of them. */
+/* p 0.01, r 0.25: the bad state has a share of p / (p + r) = 1/26 of the time, and lasts 1/r = 4 packets on average.
+ * The standard deviation of the share over n packets is sqrt(pi_g pi_b (2 - p - r) / (p + r) / n) = 0.00111, that of
+ * the mean of some 7,700 bursts sqrt(1 - r) / r / sqrt(7700) = 0.0395. The bounds are four standard deviations. */
 TEST(gilbert_elliott_has_its_stationary_loss_and_burst_length) {
     link_stats s = run((link_config){.loss = {.bad = 1.0, .p = 0.01, .r = 0.25}, .seed = 1}, MANY, one);
     uint32_t lost = 0, bursts = 0;
@@ -45,7 +45,7 @@ TEST(gilbert_elliott_has_its_stationary_loss_and_burst_length) {
     assert_true(fabs((double)lost / bursts - 4.0) < 4 * 0.0395);
 }
 
-/* In the good state 0.02, in the bad 0.5, half of the time each: 0.26. */
+/* 0.02 in the good state and 0.5 in the bad state, half of the time each: 0.26. */
 TEST(both_states_of_gilbert_elliott_have_their_loss) {
     link_stats s = run((link_config){.loss = {.good = 0.02, .bad = 0.5, .p = 0.1, .r = 0.1}, .seed = 5}, MANY, one);
     assert_true(fabs((double)s.random_losses / MANY - 0.26) < 0.01);
@@ -69,19 +69,19 @@ TEST(an_effect_that_is_switched_on_leaves_the_losses_as_they_are) {
     assert_true(s.duplicates > 0 && off > 0 && off <= s.off_losses);
 }
 
-/* The share of time that a link with means of 300 and 100 ms is off, seen by a packet a ms: 1/4; the standard deviation
- * over some 500 periods is 0.25 * 0.75 * sqrt(2 / 500) = 0.012, and the bound five of them. */
+/* A link with means of 300 and 100 ms is off for 1/4 of the time, measured by a packet per ms. The standard deviation
+ * over some 500 periods is 0.25 * 0.75 * sqrt(2 / 500) = 0.012, and the bound is five of them. */
 TEST(on_and_off_take_turns_by_exponential_times) {
     const link_onoff onoff = {.is_random = true, .count = 2, .us = {300 * MS, 100 * MS}};
     link_stats s = run((link_config){.onoff = onoff, .seed = 3}, MANY, one);
     assert_true(fabs((double)s.off_losses / MANY - 0.25) < 0.06);
     run((link_config){.onoff = onoff, .seed = 3, .loss = {.good = 0.5}}, MANY, two);
-    for (uint32_t n = 1; n <= MANY; n++) /* the same outages, whatever else is lost */
+    for (uint32_t n = 1; n <= MANY; n++) /* the same outages with other losses */
         assert_false(one[n] == 0 && two[n] != 0);
 }
 
-/* Exponential times: the mean is theirs, and a share of 1 - 1/e is shorter than it. Some 1000 bursts a side: standard
- * deviations of 3 % and 1.5 %, and bounds of four of them. */
+/* Exponential times have the mean that was set, and a share of 1 - 1/e is shorter than the mean. Some 1000 times of
+ * each kind: standard deviations of 3 % and 1.5 %, and bounds of four of them. */
 TEST(on_and_off_last_as_long_as_they_should) {
     const link_onoff onoff = {.is_random = true, .count = 2, .us = {60 * MS, 40 * MS}};
     link_onoff_state s;
@@ -105,7 +105,7 @@ TEST(on_and_off_last_as_long_as_they_should) {
     }
 }
 
-/* On for 5 ms, off for 3, on for 2, off for 1; what comes at the ms of a switch finds the new state. */
+/* On for 5 ms, off for 3, on for 2, off for 1. A packet that comes at the ms of a switch finds the new state. */
 TEST(on_and_off_follow_a_schedule) {
     const link_onoff onoff = {.count = 4, .us = {5 * MS, 3 * MS, 2 * MS, 1 * MS}};
     static const uint8_t on[11] = {1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 0};
@@ -185,8 +185,8 @@ TEST(a_wrong_delay_trace_is_named_with_its_line) {
     }
 }
 
-/* 50 ms until 10, then 5 ms. 1 comes at 8 and leaves the delay at 58; 2 comes at 12 and would at 17, but keeps its
- * place behind 1: 58 too. 3 comes at 60: 65. The start offset moves this function as well. */
+/* 50 ms up to time 10, then 5 ms. 1 comes at 8 and leaves the delay at 58; 2 comes at 12 and would leave at 17, but
+ * stays behind 1: 58 too. 3 comes at 60 and leaves at 65. The start offset shifts this function too. */
 TEST(packets_stay_in_order_where_the_delay_falls) {
     link_steps trace = parse_delays("0,50\n10,5\n");
     link_bench *b = bench_new("1\n", (link_config){.delay_trace = &trace, .hold_delay = true});
@@ -228,7 +228,7 @@ TEST(jitter_stays_within_its_bounds_and_keeps_the_order) {
     bench_free(b);
 }
 
-/* A tenth of the packets, one a ms, takes 10.5 ms longer: overtaken by 10 others. */
+/* A tenth of the packets, one per ms, takes 10.5 ms longer: 10 others overtake it. */
 TEST(reordered_packets_are_overtaken_and_the_others_are_not) {
     link_bench *b = bench_new(FAST, (link_config){.reorder = 0.1, .reorder_us = 10500, .seed = 4});
     uint32_t newest = 0, behind = 0, sent = 10000;
@@ -318,7 +318,7 @@ TEST(a_trace_that_is_replayed_once_ends) {
     link_bench *b = bench_new("3\n10\n", (link_config){.once = true, .queue = "droptail:packets=2"});
     bench_send_many(b, 1, 2, 1504, 0);
     BENCH_EXPECT(b, 50 * MS, {1, 3 * MS}, {2, 10 * MS});
-    bench_send_many(b, 3, 5, 1504, 60 * MS); /* waits for ever, within the queue's limit */
+    bench_send_many(b, 3, 5, 1504, 60 * MS); /* wait for ever, within the queue's limit */
     BENCH_EXPECT(b, 1000 * S);
     assert_int_equal(link_next_deadline(b->link), LINK_NEVER);
     assert_int_equal(link_get_stats(b->link).opportunities, 2);
@@ -377,7 +377,7 @@ TEST(loss_changes_and_invalid_loss_does_not) {
     bench_free(b);
 }
 
-/* Every 10 ms until 25; from there 12.032 Mbps, an opportunity a ms: 26, 27 ... */
+/* Every 10 ms up to 25; from then on 12.032 Mbps, an opportunity per ms: 26, 27 ... */
 TEST(a_new_rate_begins_at_once) {
     link_bench *b = bench_new("10\n", (link_config){0});
     bench_send_many(b, 1, 5, 1504, 0);
@@ -392,8 +392,8 @@ TEST(a_new_rate_begins_at_once) {
     bench_free(b);
 }
 
-/* Asleep at first: 260 ms. Then 99, 100 and 130 ms after the one before, with a cycle of 40 ms: the last two wait for
- * multiples of it, 120 and 160 ms. After the tail again 260 ms. The packets after them keep their order. */
+/* The radio is idle at first: 260 ms. Then packets come 99, 100 and 130 ms after the one before, with a cycle of 40 ms:
+ * the last two wait for its multiples, 120 and 160 ms. After the tail again 260 ms. Order is kept. */
 TEST(the_first_packet_after_a_pause_waits_for_the_radio) {
     const link_radio lte = {260 * MS, 11576 * MS, 100 * MS, 40 * MS};
     link_bench *b = bench_new("1gbps", (link_config){.radio = lte, .delay_us = 10 * MS});
@@ -437,7 +437,7 @@ TEST(without_a_radio_a_pause_costs_nothing) {
     assert_int_equal(link_radio_wait(&uplink, LINK_RADIO_NO_PACKET), 260 * MS);
 }
 
-/* A preset is its two times: nothing below the tail, the promotion from it on, whatever the pause. */
+/* A preset has two times: no wait for pauses below the tail, the promotion for longer ones. */
 TEST(a_preset_of_a_radio_is_its_promotion_and_its_tail) {
     static const struct {
         const char *name;
@@ -468,16 +468,16 @@ TEST(a_preset_of_a_radio_is_its_promotion_and_its_tail) {
     }
 }
 
-/* Occasions at phase + k 1280 ms. The phone's request wakes it up at once; the network's packet waits for an occasion,
- * and so does what comes meanwhile; what the phone sends meanwhile wakes it up earlier. */
+/* Occasions are at phase + k 1280 ms. A packet of the phone wakes it up at once. A packet of the network waits for an
+ * occasion, and so do later ones; a packet that the phone sends meanwhile wakes it up earlier. */
 TEST(a_phone_that_sleeps_is_paged_and_wakes_up_by_itself_when_it_sends) {
     const link_radio radio = {.promotion_us = 200 * MS, .tail_us = 5000 * MS};
     link_rrc rrc = link_rrc_make(&radio, 1280 * MS, 7);
     const uint64_t occasion = rrc.phase_us + 20 * 1280 * MS;
     assert_true(rrc.phase_us < 1280 * MS);
     assert_int_equal(link_rrc_wait(&rrc, false, 0), 200 * MS);
-    assert_int_equal(link_rrc_wait(&rrc, true, 50 * MS), 150 * MS); /* the other direction, as it wakes up */
-    assert_int_equal(link_rrc_wait(&rrc, true, 5199 * MS), 0);      /* the tail began when it was awake */
+    assert_int_equal(link_rrc_wait(&rrc, true, 50 * MS), 150 * MS); /* the other direction, while it wakes up */
+    assert_int_equal(link_rrc_wait(&rrc, true, 5199 * MS), 0);      /* the tail began when it woke up */
     assert_int_equal(link_rrc_wait(&rrc, false, 10198 * MS), 0);    /* and again at each packet */
     assert_int_equal(link_rrc_wait(&rrc, false, 15198 * MS), 200 * MS);
     assert_int_equal(link_rrc_wait(&rrc, true, occasion - 1), 200 * MS + 1);
@@ -490,11 +490,11 @@ TEST(a_phone_that_sleeps_is_paged_and_wakes_up_by_itself_when_it_sends) {
     assert_int_equal(link_rrc_wait(&rrc, false, occasion + 3), 200 * MS); /* it does not wait for the page */
     assert_int_equal(link_rrc_wait(&rrc, true, occasion + 4), 200 * MS - 1);
     const link_radio awake = {.inactive_us = 100 * MS, .cycle_us = 40 * MS};
-    assert_int_equal(link_rrc_make(&awake, 1280 * MS, 7).paging_us, 0); /* none that sleeps */
+    assert_int_equal(link_rrc_make(&awake, 1280 * MS, 7).paging_us, 0); /* it never sleeps */
     assert_int_equal(link_rrc_make(&radio, 0, 7).paging_us, 0);
 }
 
-/* Through two links that share it: the answer to what a phone has just sent is not paged. */
+/* Through two links that share it: the answer to a packet that the phone has just sent is not paged. */
 TEST(the_directions_of_a_path_share_its_radio) {
     const link_radio radio = {.promotion_us = 200 * MS, .tail_us = 5000 * MS};
     link_rrc rrc = link_rrc_make(&radio, 1280 * MS, 7);
@@ -526,8 +526,8 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* RRC-Probe: a server sends to a phone that sleeps. Its quantiles, in ms, of each preset; connected: the least RTTs,
- * p5. The median is what the preset was made of, the two ends are not. */
+/* RRC-Probe: a server sends to a sleeping phone. Its quantiles for each preset, in ms; connected: the least RTTs, p5.
+ * The preset was made from the median, not from the other quantiles. */
 TEST(paged_presets_have_the_round_trips_that_were_measured) {
     static const struct {
         const char *name;
@@ -557,7 +557,7 @@ TEST(paged_presets_have_the_round_trips_that_were_measured) {
     }
 }
 
-/* Which of the packets of a path, one each 10 ms, take 150 ms longer. */
+/* Finds which packets of a path, one every 10 ms, take 150 ms longer. */
 static void find_spikes(uint32_t path, uint32_t way, bool *late, uint32_t count) {
     link_bench *b = bench_new(
         "1gbps",
@@ -573,7 +573,7 @@ static void find_spikes(uint32_t path, uint32_t way, bool *late, uint32_t count)
     bench_free(b);
 }
 
-/* As those of two operators (PAM 2025, docs/reference/links.md): both at once as often as by chance. */
+/* As for two operators (PAM 2025, docs/reference/links.md): both have spikes at once only as often as by chance. */
 TEST(delay_spikes_of_two_paths_are_independent) {
     enum { COUNT = 100000 };
     static bool late[2][COUNT];

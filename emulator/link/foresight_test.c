@@ -8,7 +8,7 @@
 
 #define PACKETS 600
 
-/* A link without a driver's errors: what enters, and when it left; 0: dropped. */
+/* A link with a driver that is always on time, and when each packet left; 0: dropped. */
 typedef struct {
     link_trace trace;
     link_pool *pool;
@@ -54,8 +54,7 @@ static void run_until(world *w, uint64_t now) {
     }
 }
 
-/* Packets enter in bursts; before each one the link is asked when it will leave, and at times when all that are inside
- * will. */
+/* Packets enter in bursts. Before each one its departure is predicted, and at the end those of all packets inside. */
 static void compare(const char *trace, link_config config, uint64_t seed) {
     world w;
     link_rng rng = {seed};
@@ -82,7 +81,7 @@ static void compare(const char *trace, link_config config, uint64_t seed) {
         dropped += w.left_us[i] == 0;
         last = w.left_us[i] > last ? 0 : last;
     }
-    assert_true(last > 0); /* nothing left later than the last one inside was foreseen to */
+    assert_true(last > 0); /* no packet left later than predicted for the last one inside */
     assert_true(dropped < PACKETS && (!config.queue || dropped > 10));
     close_world(&w);
 }

@@ -2,13 +2,13 @@
 
 #include "emulator/link/grants.h"
 
-#define SMALL 100 /* of IP; four more on the link */
+#define SMALL 100 /* IP bytes; four more on the link */
 #define LARGE 1500
 
 static const link_grants grants = {
     .sr_us = 10 * MS, .grant_us = 8 * MS, .report_us = 6 * MS, .idle_us = 20 * MS, .first_bytes = 250};
 
-/* When each of these packets left, over a link of 1 Gbps without a delay. */
+/* Sends the packets over a link of 1 Gbps without a delay. left_us: when each one left. */
 static void play(const link_config *config, const uint64_t at_us[], const uint32_t length[], size_t count,
                  uint64_t left_us[]) {
     link_bench *b = bench_new("1gbps", *config);
@@ -22,7 +22,7 @@ static void play(const link_config *config, const uint64_t at_us[], const uint32
     bench_free(b);
 }
 
-/* An occasion at 3, 13, 23, … ms. */
+/* Occasions are at 3, 13, 23, … ms. */
 static uint64_t wait_us(link_grants_state *state, uint64_t t_us, uint32_t bytes) {
     return link_grants_wait(&grants, state, 3 * MS, t_us, bytes);
 }
@@ -35,15 +35,15 @@ TEST(a_lone_packet_waits_for_an_occasion_and_its_grant) {
     }
 }
 
-/* The occasion at 3 ms, the first grant at 11 ms, the rest at 17 ms. */
+/* The occasion is at 3 ms, the first grant at 11 ms; the rest leaves at 17 ms. */
 TEST(what_the_first_grant_does_not_hold_comes_with_the_report) {
     static const struct {
         uint64_t at_ms, leaves_ms;
         uint32_t bytes;
     } rows[] = {{1, 11, 104},  {2, 11, 104},  {9, 17, 104},                  /* 250 bytes are used up */
-                {10, 17, 20},                                                /* would fit, and keeps behind */
-                {14, 17, 104}, {17, 17, 104}, {18, 18, 1504}, {38, 38, 104}, /* 20 ms of silence are not too long */
-                {59, 71, 104}, {60, 71, 104}};                               /* 21 ms are: the occasion at 63 ms */
+                {10, 17, 20},                                                /* would fit, but stays behind */
+                {14, 17, 104}, {17, 17, 104}, {18, 18, 1504}, {38, 38, 104}, /* 20 ms of silence do not end the grant */
+                {59, 71, 104}, {60, 71, 104}};                               /* 21 ms do: occasion at 63 ms */
     link_grants_state own = {0};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_int_equal(rows[i].at_ms * MS + wait_us(&own, rows[i].at_ms * MS, rows[i].bytes), rows[i].leaves_ms * MS);
@@ -71,7 +71,7 @@ TEST(order_is_kept_whatever_comes) {
     }
 }
 
-/* A packet each 200 ms over 100 s: uniform over the period of the occasions. */
+/* A packet every 200 ms over 100 s: waits are uniform over the period of the occasions. */
 TEST(waits_of_lone_packets_are_uniform_over_the_period) {
     enum { COUNT = 500 };
     static uint64_t at[COUNT], left[COUNT];

@@ -6,7 +6,7 @@
 #define PACKETS 3000
 #define GAP_US  MS
 
-/* Sends a packet each millisecond for three seconds; when each one left, 0: lost. */
+/* Sends a packet per millisecond for three seconds. left_us: when each one left; 0: lost. */
 static link_stats play(const link_config *config, uint64_t left_us[PACKETS]) {
     link_bench *b = bench_new("1gbps", *config);
     memset(left_us, 0, PACKETS * sizeof left_us[0]);
@@ -40,7 +40,7 @@ TEST(packets_of_a_pause_wait_to_its_end) {
         uint64_t end = first * MS + pauses[k];
         for (uint32_t n = first; n < first + 700; n++) {
             uint64_t waits = n * MS < end ? end - n * MS : 0;
-            assert_in_range(took_us(left, n), 20 * MS + waits, 20 * MS + waits + 400); /* and the queue behind it */
+            assert_in_range(took_us(left, n), 20 * MS + waits, 20 * MS + waits + 400); /* with the queue after it */
         }
     }
     assert_true(pauses[0] != pauses[1] && pauses[1] != pauses[2]);
@@ -54,11 +54,11 @@ TEST(the_delay_makes_a_step_at_each_boundary) {
     for (uint32_t k = 0; k < 2; k++) {
         delay[k] = took_us(left, 300 + 1000 * k);
         assert_in_range(delay[k], 15 * MS, 25 * MS + 100);
-        for (uint32_t n = 220 + 1000 * k; n < 1190 + 1000 * k; n++) /* 10 ms after a step none waits for others */
+        for (uint32_t n = 220 + 1000 * k; n < 1190 + 1000 * k; n++) /* 10 ms after a step no packet waits for others */
             assert_in_range(took_us(left, n) + 20, delay[k], delay[k] + 40);
     }
     assert_true(delay[0] > delay[1] + 100 || delay[1] > delay[0] + 100);
-    config.start_offset_ms = 1000; /* sees the second interval first */
+    config.start_offset_ms = 1000; /* starts in the second interval */
     (void)play(&config, other);
     assert_in_range(took_us(other, 300) + 20, delay[1], delay[1] + 40);
     config.seed = 8;
@@ -66,7 +66,7 @@ TEST(the_delay_makes_a_step_at_each_boundary) {
     assert_true(took_us(other, 300) > delay[1] + 100 || took_us(other, 300) + 100 < delay[1]);
 }
 
-/* Two thirds of what reaches the queue in the first 90 ms after a boundary. */
+/* Two thirds of the packets that reach the queue in the first 90 ms after a boundary are lost. */
 TEST(a_burst_after_each_boundary_is_lost) {
     const link_leo leo = {.period_us = S, .phase_us = 200 * MS, .burst_us = 90 * MS, .loss = 2.0 / 3.0};
     const link_config config = {.leo = leo, .delay_us = 20 * MS, .seed = 9};
@@ -88,7 +88,7 @@ TEST(without_it_nothing_is_drawn) {
     uint64_t left[PACKETS], other[PACKETS];
     (void)play(&plain, left);
     (void)play(&burst, other);
-    assert_memory_equal(left, other, sizeof left); /* other losses are the same packets */
+    assert_memory_equal(left, other, sizeof left); /* other losses affect the same packets */
 }
 
 TEST(a_delay_is_never_below_zero) {

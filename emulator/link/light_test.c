@@ -4,7 +4,7 @@
 #include "emulator/link/light.h"
 #include "emulator/link/rng.h"
 
-/* Five offsets in the first row; the delay rises from 40 to 80 ms within a second, and falls again. */
+/* The first row has five offsets. The delay rises from 40 to 80 ms within a second, and falls again. */
 #define ROWS  "0 40 0 0 3 3 9\n1000 80 0 5\n2000 40 0\n"
 #define HEAVY "10\n20\n30\n40\n50\n" /* 1.2 Mbps */
 #define FULL  1504u
@@ -35,13 +35,13 @@ static link_bench *light_bench(uint64_t gap_us, const link_size_latency *size) {
 TEST(a_lone_packet_sees_the_delay_of_its_row) {
     link_bench *b = light_bench(0, NULL);
     bench_send(b, 0, 1, FULL, 0);
-    assert_int_equal(link_next_deadline(b->link), 40 * MS); /* and not an opportunity after it */
+    assert_int_equal(link_next_deadline(b->link), 40 * MS); /* not at an opportunity after that */
     BENCH_EXPECT(b, 90 * MS, {1, 40 * MS});
     bench_send(b, 0, 2, FULL, 515 * MS); /* 40 + 40 * 0.515 = 60.6 */
     BENCH_EXPECT(b, 600 * MS, {2, 575 * MS});
     bench_send(b, 0, 3, FULL, 1515 * MS); /* 80 - 40 * 0.515 = 59.4 */
     BENCH_EXPECT(b, 1600 * MS, {3, 1574 * MS});
-    bench_send(b, 0, 4, FULL, 2000 * MS); /* again the first row */
+    bench_send(b, 0, 4, FULL, 2000 * MS); /* the first row again */
     BENCH_EXPECT(b, 2100 * MS, {4, 2040 * MS});
     bench_free(b);
 }
@@ -50,13 +50,13 @@ TEST(a_train_sees_the_offsets_of_the_row_and_then_the_heavy_trace) {
     link_bench *b = light_bench(0, NULL);
     bench_send_many(b, 1, 7, FULL, 0);
     BENCH_EXPECT(b, 49 * MS, {1, 40 * MS}, {2, 40 * MS}, {3, 43 * MS}, {4, 43 * MS}, {5, 49 * MS});
-    /* The sixth leaves the delay at max(40, 9), which is before the fifth: with it, and waits for an opportunity. */
+    /* The sixth would leave the delay at max(40, 9), before the fifth: it leaves with that one, into the queue. */
     BENCH_EXPECT(b, 80 * MS, {6, 50 * MS}, {7, 60 * MS});
     bench_check_balance(b);
     bench_free(b);
 }
 
-/* A sender writes the packets of one burst some us apart: offsets, which are whole ms, do not pass in between. */
+/* A sender writes the packets of one burst some us apart. Offsets, which are whole ms, do not pass in between. */
 TEST(packets_that_come_us_apart_are_of_one_burst) {
     link_bench *b = light_bench(0, NULL);
     for (uint64_t k = 0; k < 5; k++)
@@ -67,9 +67,9 @@ TEST(packets_that_come_us_apart_are_of_one_burst) {
 
 TEST(small_packets_share_an_opportunity_and_late_ones_skip_those_that_passed) {
     link_bench *b = light_bench(20 * MS, NULL);
-    bench_send_many(b, 1, 2, 752, 0);   /* both in the first offset */
-    bench_send(b, 0, 3, 752, 1 * MS);   /* offsets 0 have passed */
-    bench_send(b, 0, 4, FULL, 2 * MS);  /* not with the third one */
+    bench_send_many(b, 1, 2, 752, 0);   /* both at the first offset */
+    bench_send(b, 0, 3, 752, 1 * MS);   /* the offsets 0 have passed */
+    bench_send(b, 0, 4, FULL, 2 * MS);  /* not at the same offset as the third one */
     bench_send(b, 0, 5, FULL, 10 * MS); /* all have passed: max(40, 9) after it, to the queue */
     BENCH_EXPECT(b, 90 * MS, {1, 40 * MS}, {2, 40 * MS}, {3, 43 * MS}, {4, 43 * MS}, {5, 60 * MS});
     bench_free(b);
@@ -78,8 +78,8 @@ TEST(small_packets_share_an_opportunity_and_late_ones_skip_those_that_passed) {
 TEST(a_burst_begins_when_nothing_has_left_the_delay_for_the_gap) {
     link_bench *b = light_bench(20 * MS, NULL);
     bench_send(b, 0, 1, FULL, 0);
-    bench_send(b, 0, 2, FULL, 20 * MS); /* of the old burst: to the queue */
-    bench_send(b, 0, 3, FULL, 41 * MS); /* of a new one, and past the queue, which is empty by then */
+    bench_send(b, 0, 2, FULL, 20 * MS); /* belongs to the old burst: to the queue */
+    bench_send(b, 0, 3, FULL, 41 * MS); /* begins a new burst, and bypasses the queue, which is empty by then */
     BENCH_EXPECT(b, 200 * MS, {1, 40 * MS}, {2, 70 * MS}, {3, 82 * MS});
     bench_free(b);
 }
@@ -94,7 +94,7 @@ TEST(the_latency_of_a_size_counts_if_order_allows) {
     bench_free(b);
 }
 
-/* A sender that never pauses for the gap gets what the heavy trace has, but for one row. */
+/* A sender that never pauses for the gap gets the rate of the heavy trace, except for one row. */
 TEST(a_saturating_sender_sees_the_heavy_trace) {
     link_bench *b = light_bench(50 * MS, NULL);
     uint32_t number = 1, delivered = 0;
@@ -106,7 +106,7 @@ TEST(a_saturating_sender_sees_the_heavy_trace) {
             link_departed(b->link, p, now);
         }
     }
-    assert_in_range(delivered, 1990, 2000); /* one each 10 ms */
+    assert_in_range(delivered, 1990, 2000); /* one every 10 ms */
     bench_check_balance(b);
     bench_free(b);
 }
@@ -164,7 +164,7 @@ TEST(a_packet_after_the_row_waits_for_its_last_offset) {
     link_light_trace_free(&late);
 }
 
-/* Whatever comes, packets leave in order, none before it came, and all of them do. */
+/* For any arrivals, all packets leave, in order and after their arrival. */
 TEST(packets_stay_in_order) {
     for (uint64_t seed = 1; seed <= 50; seed++) {
         link_rng rng = {seed};

@@ -59,7 +59,7 @@ TEST(an_empty_queue_loses_the_rest_of_the_opportunity) {
 
 TEST(opportunities_pass_used_or_not) {
     link_bench *b = bench_new("1\n2\n3\n4\n100\n", (link_config){0});
-    bench_send(b, 0, 1, 1504, 50 * MS); /* the four before give no credit */
+    bench_send(b, 0, 1, 1504, 50 * MS); /* the four opportunities before give no credit */
     bench_send(b, 0, 2, 1504, 50 * MS);
     BENCH_EXPECT(b, 100 * MS, {1, 100 * MS});
     assert_int_equal(link_get_stats(b->link).opportunities, 5);
@@ -89,8 +89,8 @@ TEST(the_start_offset_moves_the_trace) {
     bench_send_many(b, 1, 2, 1504, 0);
     bench_send_many(later, 1, 2, 1504, 0);
     BENCH_EXPECT(b, 6 * MS, {1, 2 * MS}, {2, 5 * MS});
-    assert_int_equal(link_get_stats(b->link).opportunities, 2); /* those before t0 are not counted */
-    /* The one at trace time 30 falls on t0 itself and serves nobody. */
+    assert_int_equal(link_get_stats(b->link).opportunities, 2); /* opportunities before t0 are not counted */
+    /* The opportunity at trace time 30 falls on t0 and serves no packet. */
     BENCH_EXPECT(later, 20 * MS, {1, 3 * MS}, {2, 10 * MS});
     assert_int_equal(link_get_stats(later->link).opportunities, 5); /* at 0, 3, 10, 13, 20 */
     bench_free(b);
@@ -150,7 +150,7 @@ TEST(oversize_packets_are_dropped_and_counted) {
     bench_free(b);
 }
 
-/* Which of 2000 packets survive a loss of 10 %. */
+/* Finds which of 2000 packets survive a loss of 10 %. */
 static void survivors(uint64_t seed, uint8_t survived[2000], uint64_t *losses) {
     link_bench *b = bench_new("1\n1\n1\n1\n", (link_config){.loss = {.good = 0.1}, .seed = seed});
     memset(survived, 0, 2000);
@@ -209,7 +209,7 @@ TEST(the_log_is_mm_links) {
     bench_send(b, 0, 3, 104, 3600);
     link_advance(b->link, 11 * MS);
     link_packet *first = link_pull(b->link);
-    link_departed(b->link, first, 7200); /* due at 5: the log has the time at which it really left */
+    link_departed(b->link, first, 7200); /* due at 5 ms; the log has the actual time */
     link_packet *second = link_pull(b->link);
     link_departed(b->link, second, 10100);
     link_log_flush(&b->log);

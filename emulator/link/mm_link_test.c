@@ -1,5 +1,5 @@
-/* Against logs that Mahimahi's mm-link wrote (tests/data/mm-link): the arrivals of a log, brought to our link, give the
- * log's opportunities, departures with their delays, and drops again. */
+/* Comparison with logs of Mahimahi's mm-link (tests/data/mm-link): with the arrivals of a log, our link produces the
+ * log's opportunities, departures with their delays, and drops. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -10,10 +10,10 @@ static link_log any; /* asks for a log */
 typedef struct {
     uint64_t t_ms;
     char kind;
-    char rest[40]; /* the numbers behind it */
+    char rest[40]; /* the numbers after it */
 } event;
 
-/* The next event of a log, its time since the log's base timestamp; false at the end. */
+/* Reads the next event of a log, with its time since the log's base timestamp. False at the end. */
 static bool next_event(const char **text, uint64_t *base_ms, event *e) {
     while (**text != '\0') {
         const char *line = *text, *end = strchr(line, '\n');
@@ -33,7 +33,7 @@ static void drain(link_bench *b, uint64_t now) {
         link_departed(b->link, p, p->due_us);
 }
 
-/* Brings the arrivals, moment_us within their millisecond; returns the time of the last event. */
+/* Sends the arrivals of the log, moment_us within their millisecond, and advances to the last event. */
 static void bring_arrivals(link_bench *b, const char *log, uint64_t moment_us) {
     uint64_t base_ms = 0, last_ms = 0;
     uint32_t number = 0;
@@ -47,7 +47,7 @@ static void bring_arrivals(link_bench *b, const char *log, uint64_t moment_us) {
     link_log_flush(&b->log);
 }
 
-/* Events of this kind are the same, one by one; mm-link's log may end within a millisecond. Returns their number. */
+/* Checks that events of this kind are the same. mm-link's log may end within a millisecond. Returns their number. */
 static size_t compare(const char *theirs, const char *ours, char kind) {
     uint64_t base_ms = 0, zero = 0;
     size_t count = 0;

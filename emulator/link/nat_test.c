@@ -42,7 +42,7 @@ static void put_u16(uint8_t *p, uint16_t value) {
     p[1] = (uint8_t)value;
 }
 
-/* RFC 1071, as a receiver sums: 0xffff if the checksum is right. */
+/* The receiver's sum of RFC 1071: 0xffff if the checksum is right. */
 static uint16_t sum(const uint8_t *bytes, size_t length, uint32_t start) {
     for (size_t i = 0; i + 1 < length; i += 2)
         start += get_u16(bytes + i);
@@ -56,7 +56,7 @@ static uint16_t transport_sum(const uint8_t *data, size_t length) {
     return sum(data + 20, length - 20, pseudo + sum(data + 12, 8, 0));
 }
 
-/* A packet of 60 bytes from one host to another. */
+/* Makes a packet of 60 bytes from one host to another. */
 static void fill(uint8_t protocol, uint8_t from, uint16_t from_port, uint8_t to, uint16_t to_port) {
     uint8_t *d = packet->data;
     memset(d, 0, 60);
@@ -74,7 +74,7 @@ static void fill(uint8_t protocol, uint8_t from, uint16_t from_port, uint8_t to,
     put_u16(checksum, (uint16_t)~transport_sum(d, 60));
 }
 
-/* Nothing but a port and the checksum has changed. */
+/* Only the port and the checksum have changed. */
 static void expect_only(const uint8_t *before, size_t port) {
     size_t checksum = before[9] == 6 ? 36 : 26;
     for (size_t i = 0; i < 60; i++)
@@ -83,7 +83,7 @@ static void expect_only(const uint8_t *before, size_t port) {
     assert_int_equal(transport_sum(packet->data, 60), 0xffff);
 }
 
-/* The outer port of a packet from inside. */
+/* Translates a packet from inside. Returns its outer port. */
 static uint16_t out_by(link_nat *nat, uint8_t protocol, uint16_t port, uint8_t to, uint16_t to_port, uint64_t now) {
     uint8_t before[60];
     fill(protocol, CLIENT, port, to, to_port);
@@ -97,7 +97,7 @@ static uint16_t out(link_nat *nat, uint16_t port, uint8_t to, uint16_t to_port, 
     return out_by(nat, 17, port, to, to_port, now);
 }
 
-/* The inner port that a packet from outside is for; 0: it is dropped. */
+/* Translates a packet from outside. Returns its inner port; 0: it is dropped. */
 static uint16_t in_by(link_nat *nat, uint8_t protocol, uint16_t outer, uint8_t from, uint16_t from_port, uint64_t now) {
     uint8_t before[60];
     fill(protocol, from, from_port, CLIENT, outer);
@@ -115,7 +115,7 @@ static uint16_t in(link_nat *nat, uint16_t outer, uint8_t from, uint16_t from_po
 TEST(a_mapping_is_kept_for_what_its_kind_says) {
     static const struct {
         const char *rules;
-        bool other_port, other_address; /* have the same outer port */
+        bool other_port, other_address; /* whether they have the same outer port */
     } cases[] = {
         {"mapping=independent", true, true}, {"mapping=address", true, false}, {"mapping=address-port", false, false}};
     for (size_t i = 0; i < 3; i++) {
@@ -126,7 +126,7 @@ TEST(a_mapping_is_kept_for_what_its_kind_says) {
         assert_int_equal(out(nat, 5000, SERVER, 80, 2) == outer, cases[i].other_port);
         assert_int_equal(out(nat, 5000, ANOTHER, 443, 3) == outer, cases[i].other_address);
         assert_true(out(nat, 5001, SERVER, 443, 4) != outer);
-        assert_true(out_by(nat, 6, 5000, SERVER, 443, 5) != outer); /* TCP is apart */
+        assert_true(out_by(nat, 6, 5000, SERVER, 443, 5) != outer); /* TCP has its own mapping */
         link_nat_free(nat);
     }
 }
@@ -150,7 +150,7 @@ TEST(a_filter_lets_in_what_its_kind_says) {
     }
 }
 
-/* Packets from outside do not keep a mapping (RFC 4787 section 4.3: it is for packets from inside). */
+/* Packets from outside do not refresh a mapping (RFC 4787 section 4.3: packets from inside do). */
 TEST(a_mapping_ends_when_nothing_came_from_inside_for_the_timeout) {
     link_nat *nat = nat_of("timeout=30000");
     uint16_t outer = out(nat, 5000, SERVER, 443, 0);
@@ -186,7 +186,7 @@ TEST(ports_are_those_of_the_seed) {
         link_nat_free(nats[i]);
 }
 
-/* More hosts than there is room for: the one that was idle the longest makes room. */
+/* With more hosts than room, a new one replaces the one that was idle the longest. */
 TEST(a_full_table_forgets_the_oldest) {
     link_nat *nat = nat_of("mapping=independent");
     uint16_t first = out(nat, 1, SERVER, 443, 0), second = out(nat, 2, SERVER, 443, 0), last = 0;
@@ -205,7 +205,7 @@ TEST(checksums_that_are_not_there_are_left_alone) {
     link_nat_out(nat, packet, 0);
     assert_int_equal(get_u16(packet->data + 26), WITHOUT);
     fill(17, CLIENT, 5000, SERVER, 443);
-    packet->checksum_start = 20; /* still to be written */
+    packet->checksum_start = 20; /* the checksum is still to be written */
     uint16_t pseudo = get_u16(packet->data + 26);
     link_nat_out(nat, packet, 0);
     assert_int_equal(get_u16(packet->data + 26), pseudo);
@@ -267,7 +267,7 @@ TEST(an_error_is_for_who_sent_what_it_quotes) {
 #define ROUNDS 20000
 #define PORTS  12u
 
-/* What a mapping must be by the rules: the newest outer port of each pair of hosts, and when it was used. */
+/* A model of the rules: the newest outer port of each pair of hosts, and when it was used. */
 typedef struct {
     uint16_t outer[PORTS][2][2]; /* inner port, remote address, remote port; 0: none */
     uint64_t used_us[PORTS][2][2];
@@ -281,7 +281,7 @@ static bool is_in_scope(link_nat_kind kind, bool same_address, bool same_port) {
     return kind == LINK_NAT_INDEPENDENT || (same_address && (kind == LINK_NAT_ADDRESS || same_port));
 }
 
-/* What the rules say of a packet from inside: the outer port that it must have; 0: one that nobody has. */
+/* Returns the outer port that a packet from inside must have; 0: a new one. */
 static uint16_t expected_out(const nat_model *t, const link_nat_rules *r, size_t i, size_t a, size_t p, uint64_t now) {
     for (size_t k = 0; k < 4; k++)
         if (is_alive(t, r->timeout_us, i, k / 2, k % 2, now) && is_in_scope(r->mapping, k / 2 == a, k % 2 == p))
@@ -341,7 +341,7 @@ TEST(every_packet_is_translated_as_the_rules_say) {
         play((link_nat_rules){(link_nat_kind)(kinds / 3), (link_nat_kind)(kinds % 3), 2000}, kinds);
 }
 
-/* Bytes at random, cut anywhere: nothing is read or written beyond them, and their number stays. */
+/* Random bytes, cut anywhere: nothing is read or written beyond them, and their number stays the same. */
 TEST(any_bytes_are_taken) {
     link_rng rng = {7};
     link_nat *nat = nat_of("mapping=address:filtering=independent:timeout=1");

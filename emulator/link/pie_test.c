@@ -1,5 +1,5 @@
-/* PIE against the pseudo-code of RFC 8033, appendix A, with the cap of section 5.5: the same packets are dropped,
- * whatever comes and goes when. */
+/* PIE against the pseudo-code of RFC 8033, appendix A, with the cap of section 5.5: both drop the same packets for any
+ * arrivals and departures. */
 #include <stdbool.h>
 #include "tests/unit.h"
 #include "emulator/link/queue.h"
@@ -14,7 +14,7 @@ typedef struct {
     double qdelay_ref, max_burst;
     double drop_prob, accu_prob, qdelay_old, burst_allowance;
     uint64_t next_update_us;
-    uint64_t arrival_us[MOST]; /* of what is queued: a ring */
+    uint64_t arrival_us[MOST]; /* of the queued packets: a ring */
     size_t head, count;
     link_rng rng;
 } pie_model;
@@ -97,8 +97,7 @@ static void depart(pie_pair *p, uint64_t now) {
     }
 }
 
-/* A minute of a packet a ms going out and a load that changes twice a second: nothing, light, in step, heavy, bursts.
- */
+/* A minute with a departure per ms and a load that changes twice a second, from none to twice the rate, with bursts. */
 static uint64_t run(const char *specification, double qdelay_ref, double max_burst, uint64_t seed) {
     static pie_pair p;
     char error[256];
@@ -123,7 +122,7 @@ static uint64_t run(const char *specification, double qdelay_ref, double max_bur
                 arrive(&p, at += link_rng_next(&load) % 400);
         for (uint64_t burst = link_rng_next(&load) % 5000 == 0 ? 120 : 0; burst > 0; burst--)
             arrive(&p, now + 999);
-        if (now / S % 20 != 19) /* and in one second of twenty nothing goes out */
+        if (now / S % 20 != 19) /* no departures in one second of twenty */
             depart(&p, now + 999);
     }
     link_queue_free(p.queue);

@@ -1,4 +1,4 @@
-/* Thousands of random links, arrivals and drivers: what must hold for every one of them. */
+/* Properties of thousands of random links, arrivals and drivers. */
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -32,7 +32,7 @@ static bool coin(link_rng *rng) {
     return (link_rng_next(rng) >> 40 & 1) != 0;
 }
 
-/* Sparse, dense and empty stretches; sometimes a rate. */
+/* Draws a trace with sparse, dense and empty stretches; sometimes a rate. */
 static const char *draw_trace(link_rng *rng, char text[1024]) {
     uint64_t count = 1 + below(rng, 20), at = below(rng, 3), used = 0;
     if (below(rng, 5) == 0) {
@@ -77,7 +77,7 @@ typedef struct {
     uint64_t last_due;
 } link_watch;
 
-/* Bytes of the opportunities from t0 to t. */
+/* Returns the bytes of the opportunities from t0 to t. */
 static uint64_t capacity(const link_watch *w, uint64_t t) {
     const link_trace *trace = &w->bench->trace;
     uint64_t offset = w->config->start_offset_ms * 1000;
@@ -96,7 +96,7 @@ static bool is_opportunity(const link_watch *w, uint64_t t) {
 static void check_departure(link_watch *w, const link_packet *p, uint64_t now) {
     uint32_t n = numbered_number(p);
     assert_in_range(n, 1, ARRIVALS);
-    assert_int_equal(link_packet_bytes(p), w->length[n]); /* the packet that was sent, whole */
+    assert_int_equal(link_packet_bytes(p), w->length[n]); /* the whole packet that was sent */
     assert_int_equal(p->data[21], w->flow[n]);
     uint64_t least = w->config->delay_us > w->config->jitter_us ? w->config->delay_us - w->config->jitter_us : 0;
     assert_true(p->arrival_us >= w->sent_us[n] + least);
@@ -126,7 +126,7 @@ static void change_something(link_watch *w, link_rng *rng, uint64_t now) {
     assert_true(link_set_loss(w->bench->link, &loss, now));
 }
 
-/* Reads the log again and compares it with the counters. */
+/* Reads the log and compares it with the counters. */
 static void check_log(link_watch *w) {
     link_stats s = link_get_stats(w->bench->link);
     uint64_t opportunities = 0, arrived = 0, departed = 0, departed_bytes = 0, dropped = 0;
@@ -190,7 +190,7 @@ TEST(every_link_keeps_its_accounts) {
 typedef struct {
     uint32_t size[ARRIVALS + 1];
     uint64_t arrival[ARRIVALS + 1];
-    uint32_t queue[ARRIVALS + 1], queued; /* numbers of packets, oldest first */
+    uint32_t queue[ARRIVALS + 1], queued; /* packet numbers, oldest first */
     uint64_t packet_limit, byte_limit;
     bool from_head;
     uint32_t serving, left;
@@ -236,7 +236,7 @@ static void model_serve(queue_model *m, uint64_t t) {
     }
 }
 
-/* Steps of 1 ms: first the opportunities of a ms, then what arrives during it. */
+/* Steps of 1 ms: first the opportunities of a ms, then its arrivals. */
 static void model_run(queue_model *m, const link_trace *trace, uint64_t end_ms) {
     uint32_t next = 1;
     uint64_t k = 0;

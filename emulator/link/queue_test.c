@@ -27,7 +27,7 @@ TEST(every_discipline_has_the_functions_that_a_link_calls) {
     assert_true(count >= 6);
 }
 
-/* What it has with its defaults, or with a limit of 50 packets where it needs one. */
+/* Makes a queue with defaults, or with a limit of 50 packets if the discipline needs one. */
 static link_queue *with_defaults(const link_queue_discipline *discipline, link_pool *pool) {
     char specification[64], error[256];
     link_queue *queue = link_queue_new(discipline->name, pool, 0, error, sizeof error);
@@ -35,7 +35,7 @@ static link_queue *with_defaults(const link_queue_discipline *discipline, link_p
     return queue ? queue : link_queue_new(specification, pool, 0, error, sizeof error);
 }
 
-/* A packet that is neither delivered nor counted as dropped is in no figure, and the link waits for it for ever. */
+/* If a packet were neither delivered nor counted as dropped, the link would wait for it for ever. */
 TEST(no_discipline_loses_a_packet_that_it_does_not_count) {
     for (size_t i = 0; link_queue_disciplines[i]; i++) {
         link_pool *pool = link_pool_new(0);
@@ -155,7 +155,7 @@ TEST(tells_what_is_wrong_with_a_specification) {
     }
 }
 
-/* How many packets of that length a queue holds before it drops the first. */
+/* Returns how many packets of `length` a queue holds before it drops one. */
 static uint64_t room_of(const char *specification, uint32_t length) {
     link_pool *pool = link_pool_new(0);
     char error[256];

@@ -27,7 +27,7 @@ TEST(reads_one_timestamp_a_line) {
     link_trace_free(&trace);
 }
 
-/* Short lines are read by other code than long ones and those at the end. */
+/* Short lines are read by different code than long ones and those at the end. */
 TEST(reads_numbers_of_any_length) {
     static const char all[] = "0\n01\n1\n12\n0000123\n00000123\n987\n1234\n98765\n123456\n9876543\n12345678\n"
                               "987654321\n1234567890\n0000004000000000\n4294967295";
@@ -43,7 +43,7 @@ TEST(reads_numbers_of_any_length) {
     link_trace_free(&trace);
 }
 
-/* Whatever stands in a line that was read at once, and wherever: it is an error, or a newline. */
+/* Any other byte at any place of a short line is an error, except a newline. */
 TEST(any_other_byte_in_a_short_line_is_an_error) {
     for (int byte = 1; byte < 256; byte++) {
         for (size_t at = 0; at < 4; at++) {
@@ -78,7 +78,7 @@ TEST(names_file_and_line_of_every_error) {
         {"0\n0\n", "some.trace:2:", "last timestamp is 0"},
         {"4294967296\n", "some.trace:1:", "4294967296"},
         {"99999999999999999999999\n", "some.trace:1:", "99999"},
-        {"1\x01\x7fz\n", "some.trace:1:", "\"1??z\""}, /* what a terminal would not show */
+        {"1\x01\x7fz\n", "some.trace:1:", "\"1??z\""}, /* characters that a terminal would not show */
         {"a2345678901234567890123456789012345678901\n",
          "some.trace:1:", "\"a234567890123456789012345678901234567890...\""},
         {"a234567890123456789012345678901234567890\n", "some.trace:1:", "\"a234567890123456789012345678901234567890\""},
