@@ -130,13 +130,13 @@ TEST(a_probe_counts_for_a_minute_and_the_same_cores) {
     int folder = mp_awake_open_folder(below("share/awake"));
     int fd = mp_awake_open_probe(folder);
     assert_true(fd >= 0);
-    assert_false(mp_awake_read_probe(fd, &read, 2, 5000000)); /* nothing there */
+    assert_false(mp_awake_read_probe(fd, &read, 2, 5000000)); /* no probe yet */
     mp_awake_write_probe(fd, &made, 2, 5000000);
     assert_true(mp_awake_read_probe(fd, &read, 2, 64000000));
     assert_true(read.sched_fifo && read.age_s == 59 && read.without.p95_us == 150.5 && read.with.p99_us == 70);
     assert_true(mp_awake_is_worth(&read));
     assert_false(mp_awake_read_probe(fd, &read, 2, 66000000)); /* too old */
-    assert_false(mp_awake_read_probe(fd, &read, 4, 6000000));  /* other cores */
+    assert_false(mp_awake_read_probe(fd, &read, 4, 6000000));  /* another number of cores */
     assert_false(mp_awake_read_probe(fd, &read, 2, 4000000));  /* before a reboot */
     close(fd);
     close(folder);
@@ -167,7 +167,7 @@ TEST(a_quota_below_the_cores_is_found_in_any_group_above) {
     make_group("sys/a", "cpu.max", "200000 100000\n");
     make_group("sys/a/b", "cpu.max", "max 100000\n");
     assert_true(has_quota("0::/a/b\n", 4));
-    assert_false(has_quota("0::/a/b\n", 2)); /* two cores may be busy all the time */
+    assert_false(has_quota("0::/a/b\n", 2)); /* the quota covers two cores */
     assert_false(has_quota("0::/\n", 4));
     assert_false(has_quota("", 4));
 }

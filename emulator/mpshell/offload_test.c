@@ -8,7 +8,7 @@
 
 static uint8_t super_data[MP_SUPER_BYTES];
 
-/* A super-packet of the protocol with payload bytes 0, 1, 2, ...; returns its length. */
+/* Makes a super-packet of the protocol with payload bytes 0, 1, 2, ... Returns its length. */
 static size_t make_super(bool v6, uint8_t protocol, size_t payload, uint16_t segment, struct virtio_net_hdr *header) {
     size_t ip = v6 ? 40 : 20;
     size_t transport = protocol == IPPROTO_TCP ? 32 : 8;
@@ -51,7 +51,7 @@ static unsigned ones_sum(const uint8_t *at, size_t length, unsigned total) {
     return total;
 }
 
-/* The packet's checksums as its receiver verifies them, word by word from RFC 791, 768, 9293 and 8200. */
+/* Verifies the packet's checksums as a receiver does, by RFC 791, 768, 9293 and 8200. */
 static void assert_checksums_verify(const link_packet *packet) {
     uint8_t copy[LINK_PACKET_CAPACITY];
     memcpy(copy, packet->data, packet->length);
@@ -116,7 +116,7 @@ TEST(a_tcp_super_packet_keeps_its_numbers_and_flags) {
     }
 }
 
-/* Segments a super-packet of count full datagrams and a shorter one. */
+/* Makes the segments of a super-packet of count full datagrams and a shorter one. */
 static size_t make_packets(bool v6, size_t count, link_packet *packets) {
     struct virtio_net_hdr header;
     mp_super super;
@@ -191,7 +191,7 @@ TEST(only_one_flows_whole_unverified_datagrams_are_merged) {
             second[25] ^= 1; /* UDP length */
             break;
         case 7:
-            packets[1].checksum_start = 0; /* it carries a checksum, perhaps a wrong one */
+            packets[1].checksum_start = 0; /* it has a checksum, which may be wrong */
             break;
         default:
             second[9] = IPPROTO_TCP;
@@ -206,7 +206,7 @@ TEST(only_one_flows_whole_unverified_datagrams_are_merged) {
     assert_false(mp_group_add(&group, &packets[1], false));
     group.count = 0;
     for (size_t i = 0; i < 3; i++)
-        packets[i].data[6] = 0; /* may be fragmented: then the identification must count on */
+        packets[i].data[6] = 0; /* may be fragmented: then the identification must increase by 1 */
     assert_true(mp_group_add(&group, &packets[0], true));
     assert_true(mp_group_add(&group, &packets[1], true));
     packets[2].data[5] ^= 1;
@@ -230,7 +230,7 @@ TEST(a_single_packet_is_written_as_it_came) {
     assert_int_equal(header.flags, 0);
 }
 
-/* Whatever a raw socket puts into headers, no segment is longer than a packet and nothing is read beyond the end. */
+/* For any headers from a raw socket, no segment is longer than a packet, and nothing is read beyond the end. */
 TEST(headers_that_do_not_fit_do_no_harm) {
     link_rng rng = {.state = 7};
     link_packet *packet = malloc(sizeof(*packet));

@@ -73,7 +73,7 @@ OPTIONS_TEST(reads_every_option) {
     assert_int_equal(o->mptcp_addresses, 8);
     assert_string_equal(o->summary, "logs/mpshell.json");
     assert_string_equal(o->command[0], "sh");
-    assert_string_equal(o->command[2], "--seed"); /* the command's own options are not looked at */
+    assert_string_equal(o->command[2], "--seed"); /* COMMAND's options are not read */
 }
 
 OPTIONS_TEST(the_command_needs_no_dashes_before_it) {
@@ -129,7 +129,7 @@ OPTIONS_TEST(some_options_may_be_repeated) {
     assert_parsed(o, argv);
     assert_int_equal(o->sysctl_count, 2);
     assert_string_equal(o->sysctls[1], "net.b=2");
-    assert_int_equal(o->control[0], '/'); /* COMMAND finds it wherever it goes */
+    assert_int_equal(o->control[0], '/'); /* absolute, so that COMMAND finds it from any directory */
     assert_string_equal(strrchr(o->control, '/'), "/s");
 }
 
@@ -374,7 +374,7 @@ OPTIONS_TEST(reads_flows) {
     assert_true(bulk->size_bytes == 0 && bulk->pause_us == MP_NO_PAUSE);
     assert_string_equal(web->cc, "cubic");
     assert_true(!web->is_down && web->size_bytes == 50000 && web->pause_us == 300000 && web->at == 0);
-    /* Its link is a path that COMMAND is not told of. */
+    /* The flow's link is a path that COMMAND is not told about. */
     assert_int_equal(o->told_count, 1);
     assert_int_equal(o->path_count, 2);
     assert_int_equal(bulk->at, 1);
