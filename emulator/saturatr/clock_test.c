@@ -22,7 +22,7 @@ TEST(a_server_behind_has_a_negative_offset) {
 
 TEST(the_shortest_round_trip_counts) {
     sat_clock clock = {0};
-    sat_clock_add(&clock, 1000, 1100 + 70000, 1100 + 70000, 1000 + 70200, false); /* queued on the way there */
+    sat_clock_add(&clock, 1000, 1100 + 70000, 1100 + 70000, 1000 + 70200, false); /* queued towards the server */
     sat_clock_add(&clock, 100000, 100100, 100100, 100200, false);
     sat_clock_add(&clock, 200000, 200100, 200100, 290000, false);
     assert_true(sat_clock_offset_us(&clock, 0) == 0.0);
@@ -43,13 +43,13 @@ TEST(never_off_by_more_than_it_says) {
         }
         assert_true(fabs(sat_clock_offset_us(&clock, UINT64_C(5000000000)) - (double)offset) <=
                     sat_clock_uncertainty_us(&clock));
-        assert_true(sat_clock_drift_ppm(&clock) == 0.0); /* the errors explain the difference */
+        assert_true(sat_clock_drift_ppm(&clock) == 0.0); /* within the errors */
     }
 }
 
 TEST(follows_a_clock_that_drifts) {
     sat_clock clock = {0};
-    /* 60 s apart, the server gains 6000 us: 100 ppm. */
+    /* In 60 s the server's clock gains 6000 us: 100 ppm. */
     sat_clock_add(&clock, 1000000, 1000100, 1000100, 1000200, false);
     sat_clock_add(&clock, 61000000, 61006100, 61006100, 61000200, true);
     assert_true(fabs(sat_clock_drift_ppm(&clock) - 100.0) < 0.1);
@@ -59,10 +59,10 @@ TEST(follows_a_clock_that_drifts) {
 
 TEST(ignores_impossible_times) {
     sat_clock clock = {0};
-    sat_clock_add(&clock, 1000, 5000, 5000, 900, false);             /* answered before it was asked */
-    sat_clock_add(&clock, 1000, 5000, 4000, 2000, false);            /* left before it came */
-    sat_clock_add(&clock, 1000, 5000, 9000, 2000, false);            /* was there longer than away */
-    sat_clock_add(&clock, 1000, UINT64_MAX, UINT64_MAX, 2000, true); /* no such time */
+    sat_clock_add(&clock, 1000, 5000, 5000, 900, false);             /* the answer arrived before the probe was sent */
+    sat_clock_add(&clock, 1000, 5000, 4000, 2000, false);            /* answered before it arrived */
+    sat_clock_add(&clock, 1000, 5000, 9000, 2000, false);            /* longer at the server than the round trip */
+    sat_clock_add(&clock, 1000, UINT64_MAX, UINT64_MAX, 2000, true); /* impossible times */
     sat_clock_add(&clock, 1000, 2000, 2000, UINT64_MAX, true);
     assert_false(clock.early.valid || clock.late.valid);
     assert_int_equal(clock.exchanges, 0);

@@ -21,13 +21,13 @@ TEST(small_packets_add_up) {
     sat_converter c;
     uint32_t at_ms = 0;
     sat_converter_init(&c, 1000000);
-    /* 100 + 4 bytes each: the 15th completes 1504, and leaves 56 for the next. */
+    /* 100 + 4 bytes each: the 15th completes 1504, and 56 are left for the next. */
     for (int i = 0; i < 14; i++)
         assert_int_equal(add(&c, i * 1000, 100, &at_ms), 0);
     assert_int_equal(add(&c, 20000, 100, &at_ms), 1);
     assert_int_equal(at_ms, 20);
     assert_int_equal(c.carry_bytes, 15 * 104 - 1504);
-    assert_int_equal(add(&c, 30000, 9000, &at_ms), 6); /* coalesced on the way: several at once */
+    assert_int_equal(add(&c, 30000, 9000, &at_ms), 6); /* coalesced packets: several opportunities at once */
 }
 
 TEST(leaves_out_what_is_not_of_the_recording) {

@@ -10,7 +10,7 @@
 
 typedef struct {
     sat_light light;
-    char text[8192]; /* the trace */
+    char text[8192]; /* of the trace */
     size_t length;
 } recording;
 
@@ -71,7 +71,7 @@ LIGHT_TEST(a_lost_packet_has_no_offset) {
 }
 
 LIGHT_TEST(a_train_without_its_first_packet_has_no_row_and_is_counted) {
-    start(r, 2, 4); /* the third train is lost as a whole */
+    start(r, 2, 4); /* the whole third train is lost */
     add(r, 0, 0, 40000);
     add(r, 1, 0, 40000);
     add(r, 3, 100000, 140000);
@@ -85,7 +85,7 @@ LIGHT_TEST(a_train_without_its_first_packet_has_no_row_and_is_counted) {
 
 LIGHT_TEST(order_within_and_between_trains_does_not_matter) {
     start(r, 3, 2);
-    add(r, 1, 3, 39000); /* before the first one: its offset is 0 */
+    add(r, 1, 3, 39000); /* before the first packet: its offset is 0 */
     add(r, 0, 0, 40000);
     add(r, 3, 20000, 60000);
     add(r, 5, 20000, 62000);
@@ -112,7 +112,7 @@ LIGHT_TEST(trains_outside_of_the_recording_are_left_out) {
     start(r, 1, 4);
     add(r, 0, -1, 30000);
     add(r, 1, 0, 40000);
-    add(r, 2, SECOND_US - 1, SECOND_US + 39999); /* sent inside of it, however late it arrives */
+    add(r, 2, SECOND_US - 1, SECOND_US + 39999); /* sent within the recording; arrives after its end */
     add(r, 3, SECOND_US, SECOND_US + 40000);
     add(r, 4, 500000, 540000); /* was never sent */
     assert_rows(r, "0 40 0\n999 40 0\n");
@@ -123,8 +123,8 @@ LIGHT_TEST(trains_outside_of_the_recording_are_left_out) {
 LIGHT_TEST(impossible_times_make_no_row) {
     start(r, 2, 6);
     add(r, 0, 100000, 99500);  /* the clocks' error */
-    add(r, 2, 100500, 140000); /* another train in this ms */
-    add(r, 4, 90000, 140000);  /* sent before the one before it */
+    add(r, 2, 100500, 140000); /* a second train in this ms */
+    add(r, 4, 90000, 140000);  /* sent before its predecessor */
     add(r, 6, 200000, INT64_MAX);
     add(r, 8, 300000, INT64_MIN + 1);
     add(r, 10, 400000, 440000);
@@ -135,7 +135,7 @@ LIGHT_TEST(impossible_times_make_no_row) {
     assert_int_equal(sat_light_lost_trains(&r->light), 0);
 }
 
-/* Two packets at once, then one each 2 ms, then one each 1 ms from the ninth packet on. */
+/* Two packets at once, then one every 2 ms, and one every 1 ms after packet 8 (from 0). */
 LIGHT_TEST(finds_from_which_packet_on_the_spacing_is_that_of_the_end) {
     double spacing_us;
     uint32_t from;
@@ -150,7 +150,7 @@ LIGHT_TEST(finds_from_which_packet_on_the_spacing_is_that_of_the_end) {
     sat_light_finish(&r->light);
     assert_true(sat_light_heavy(&r->light, &spacing_us, &from));
     assert_int_equal((int)(spacing_us + 0.5), 1000);
-    assert_int_equal(from, 8); /* the six after it come in 6 ms, those after packet 7 in 7 ms */
+    assert_int_equal(from, 8); /* the next six take 6 ms, those after packet 7 take 7 ms */
 }
 
 LIGHT_TEST(tells_nothing_of_heavy_load_from_what_has_none) {
@@ -160,13 +160,13 @@ LIGHT_TEST(tells_nothing_of_heavy_load_from_what_has_none) {
     for (uint64_t i = 0; i < 7; i++)
         add(r, i, 0, 40000 + (int64_t)i * 1000);
     sat_light_finish(&r->light);
-    assert_false(sat_light_heavy(&r->light, &spacing_us, &from)); /* too short */
+    assert_false(sat_light_heavy(&r->light, &spacing_us, &from)); /* the train is too short */
     release(r);
     start(r, 8, 1);
     for (uint64_t i = 0; i < 7; i++)
         add(r, i, 0, 40000 + (int64_t)i * 1000);
     sat_light_finish(&r->light);
-    assert_false(sat_light_heavy(&r->light, &spacing_us, &from)); /* its last packet never arrived */
+    assert_false(sat_light_heavy(&r->light, &spacing_us, &from)); /* its last packet was always lost */
     release(r);
     start(r, 8, 1);
     for (uint64_t i = 0; i < 8; i++)
@@ -175,7 +175,7 @@ LIGHT_TEST(tells_nothing_of_heavy_load_from_what_has_none) {
     assert_false(sat_light_heavy(&r->light, &spacing_us, &from)); /* all at once */
 }
 
-/* Whatever a peer sends, links read the trace, and the figures add up. */
+/* For any data from a peer, links can read the trace, and the figures are consistent. */
 TEST(any_arrivals_make_a_trace_that_links_read) {
     link_rng rng = {.state = 5};
     for (int round = 0; round < 2000; round++) {

@@ -57,7 +57,7 @@ TEST(a_size_that_never_arrived_has_no_median) {
     assert_true(sat_latencies_init(&latencies, &three, 5, SECOND_US));
     arrive(&latencies, 0, 20000);
     arrive(&latencies, 3, 22000);
-    assert_true(sat_latencies_median(&latencies, 0, &delay) && delay == 21000); /* of two: their mean */
+    assert_true(sat_latencies_median(&latencies, 0, &delay) && delay == 21000); /* an even number: the mean of two */
     assert_false(sat_latencies_median(&latencies, 1, &delay));
     sat_latencies_free(&latencies);
 }
@@ -68,7 +68,7 @@ TEST(what_cannot_be_is_left_out) {
     assert_true(sat_latencies_init(&latencies, &three, 12, SECOND_US));
     arrive(&latencies, 0, 20000);
     arrive(&latencies, 0, 99000);                           /* a copy */
-    sat_latencies_add(&latencies, 3, 400, 0, 99000);        /* of another size than it was sent with */
+    sat_latencies_add(&latencies, 3, 400, 0, 99000);        /* not the size that it was sent with */
     sat_latencies_add(&latencies, 3, 400, 0, 99000);        /* twice */
     sat_latencies_add(&latencies, 6, 100, 0, INT64_MAX);    /* a delay of more than an hour */
     sat_latencies_add(&latencies, 9, 100, -1, 20000);       /* sent before the recording */

@@ -3,7 +3,7 @@
 
 #define START 20000000u /* a clock does not begin at 0 */
 
-/* A link with an infinite FIFO: packets leave it at service_us intervals and need delay_us each way. */
+/* A link with a FIFO, infinite by default: packets leave it at service_us intervals and take delay_us each way. */
 typedef struct {
     uint64_t service_us;
     uint64_t delay_us;
@@ -12,7 +12,7 @@ typedef struct {
     uint64_t sent_us[1u << 16];
     uint64_t arrive_us[1u << 16]; /* 0: lost */
     uint64_t acked, received;
-    uint64_t idle_us; /* time that the link has stood idle between two packets */
+    uint64_t idle_us; /* idle time of the link between packets */
 } window_link;
 
 static void send_all(sat_window *w, window_link *link, uint64_t now) {
@@ -29,7 +29,7 @@ static void send_all(sat_window *w, window_link *link, uint64_t now) {
     }
 }
 
-/* Acknowledges what has arrived by now; acknowledgements need no time. */
+/* Acknowledges the packets that have arrived by now; acknowledgements take no time. */
 static void acknowledge(sat_window *w, window_link *link, uint64_t now) {
     uint64_t highest = UINT64_MAX;
     for (; link->acked < w->next_seq; link->acked++) {
@@ -85,26 +85,26 @@ TEST(grows_by_one_per_packet_below_the_lower_rtt) {
     sat_window w;
     sat_window_init(&w, START);
     sat_window_on_sent(&w, 20, START);
-    sat_window_on_ack(&w, 0, 1, START, START + 10000, START + 20000); /* sets the least delay: + 2 */
+    sat_window_on_ack(&w, 0, 1, START, START + 10000, START + 20000); /* sets the least delay: window + 2 */
     assert_int_equal(w.window, 22);
     sat_window_on_ack(&w, 5, 6, START, START + 200000, START + 210000); /* a queue is building: + 1 */
     assert_int_equal(w.window, 27);
-    sat_window_on_ack(&w, 10, 11, START, START + 700000, START + 750000); /* 0.75 s: as it is */
+    sat_window_on_ack(&w, 10, 11, START, START + 700000, START + 750000); /* 0.75 s: unchanged */
     assert_int_equal(w.window, 27);
-    sat_window_on_ack(&w, 15, 16, START, START + 2900000, START + 3000000); /* 3 s: as it is */
+    sat_window_on_ack(&w, 15, 16, START, START + 2900000, START + 3000000); /* 3 s: unchanged */
     assert_int_equal(w.window, 27);
 }
 
 TEST(shrinks_above_the_upper_rtt_but_not_below_what_the_link_delivers) {
     sat_window w;
-    window_link *link = fresh(1000, 50000); /* 1000 packets a second */
+    window_link *link = fresh(1000, 50000); /* 1000 packets per second */
     uint64_t now = START;
     sat_window_init(&w, now);
     run(&w, link, &now, 4000000);
     assert_in_range(w.window, 700, 1500);
     double best = sat_window_best_pps(&w);
     assert_true(best > 950 && best < 1050);
-    /* An outage of 4 s: what was under way arrives late. */
+    /* An outage of 4 s: packets in flight arrive late. */
     uint64_t highest = w.acked_until + 100;
     sat_window_on_ack(&w, highest, w.received + 101, now, now + 4050000, now + 4050000);
     uint64_t least = (uint64_t)(sat_window_best_pps(&w) * (1.25 * 0.051 + 0.05));
@@ -139,7 +139,7 @@ TEST(rests_when_the_queue_of_the_link_overflows) {
     link->idle_us = 0;
     run(&w, link, &now, 20000000);
     assert_int_equal(link->idle_us, 0);
-    /* The link is kept full, and not by sending several times what it carries. */
+    /* The link is kept full without sending several times its rate. */
     assert_true(w.next_seq - sent < 3 * (link->received - received) / 2);
 }
 
@@ -149,7 +149,7 @@ TEST(finds_a_full_queue_when_an_outage_ends) {
     uint64_t now = START;
     sat_window_init(&w, now);
     run(&w, link, &now, 3000000);
-    link->free_us += 10000000; /* what is sent from now on waits 10 s longer */
+    link->free_us += 10000000; /* later packets wait 10 s longer */
     run(&w, link, &now, 12000000);
     link->idle_us = 0;
     run(&w, link, &now, 3000000);
@@ -165,7 +165,7 @@ TEST(ignores_acknowledgements_that_cannot_be_true) {
     sat_window_on_ack(&w, 3, 4, START + 2, START + 1, START + 1); /* an echo from the future */
     assert_int_equal(w.window, 20);
     assert_int_equal(sat_window_in_flight(&w), 20);
-    /* One packet under way cannot stand for a million. */
+    /* One packet in flight cannot acknowledge a million. */
     sat_window_on_ack(&w, 19, UINT64_MAX / 2, START, START + 1, START + 1);
     assert_in_range(w.window, 21, 60);
     sat_window_on_sent(&w, 10, START + 100000);

@@ -48,7 +48,8 @@ TEST(refuses_what_is_no_packet) {
     sat_wire_write(&packet, data);
     for (size_t n = 0; n < SAT_CONTROL_BYTES; n++)
         assert_false(sat_wire_read(&read, data, n, n));
-    assert_false(sat_wire_read(&read, data, SAT_CONTROL_BYTES, SAT_CONTROL_BYTES + 1)); /* longer than it shows */
+    assert_false(sat_wire_read(&read, data, SAT_CONTROL_BYTES, SAT_CONTROL_BYTES + 1)); /* the datagram is longer
+                                                                                         * than the packet */
     data[4] = 9;                                                                        /* no such type */
     assert_false(sat_wire_read(&read, data, sizeof data, sizeof data));
     data[4] = SAT_HELLO;
@@ -97,9 +98,9 @@ TEST(proofs_and_tags_depend_on_token_role_and_nonces) {
     assert_true(sat_auth_same(proof, other, SAT_PROOF_BYTES));
     assert_true(sat_auth_proof("another token", SAT_CLIENT, &nonces, other));
     assert_false(sat_auth_same(proof, other, SAT_PROOF_BYTES));
-    assert_true(sat_auth_proof("a secret token", SAT_SERVER, &nonces, other)); /* what it got cannot be sent back */
+    assert_true(sat_auth_proof("a secret token", SAT_SERVER, &nonces, other)); /* a received proof cannot be returned */
     assert_false(sat_auth_same(proof, other, SAT_PROOF_BYTES));
-    assert_true(sat_auth_proof("a secret token", SAT_CLIENT, &others, other)); /* nor be used again */
+    assert_true(sat_auth_proof("a secret token", SAT_CLIENT, &others, other)); /* nor used again with other nonces */
     assert_false(sat_auth_same(proof, other, SAT_PROOF_BYTES));
     assert_true(sat_auth_tag("a secret token", SAT_CLIENT, &nonces, &tag));
     assert_true(sat_auth_tag("a secret token", SAT_SERVER, &nonces, &other_tag));
