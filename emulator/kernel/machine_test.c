@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What cpio(1) would list: name, size and first bytes, in their order. */
+/* Lists what cpio(1) would: name, size and first bytes, in order. */
 TEST(an_archive_is_read_back_by_its_format) {
     char *text = NULL;
     size_t size = 0;
@@ -55,7 +55,7 @@ TEST(a_job_is_place_environment_and_command) {
 uint64_t a_symbol_of_this_program = 0x1122334455667788u;
 
 TEST(a_symbol_is_found_and_read_in_a_running_process) {
-    /* Sanitizers' programs are relocated: the symbol's address is then an offset. */
+    /* Programs with sanitizers are relocated: the symbol's address is then an offset. */
     const uint64_t found = vk_symbol_address("/proc/self/exe", "a_symbol_of_this_program");
     const uint64_t other = vk_symbol_address("/proc/self/exe", "main");
     uint64_t value = 0;

@@ -66,7 +66,7 @@ TEST(a_player_overrides_member_by_member) {
     assert_int_equal(two->options.player.videos, 2);
     assert_int_equal(two->options.player.chunk_bytes, 1000);
     assert_int_equal(two->server.seed.seed, 6);
-    /* Links of its own have addresses of their own. */
+    /* A player's own links have their own addresses. */
     assert_int_equal(one->options.paths[0].local.ip[2], 1);
     assert_int_equal(two->options.paths[0].local.ip[2], 3);
     sim_job_free(&job);

@@ -18,7 +18,7 @@ TEST(the_earliest_is_next_and_of_equals_the_smallest) {
         assert_int_equal(sim_timers_next(&t), 0);
         for (int round = 0; round < 300; round++) {
             size_t actor = (size_t)(link_rng_next(&rng) % actors);
-            uint64_t at = link_rng_next(&rng) % 8; /* many are equal */
+            uint64_t at = link_rng_next(&rng) % 8; /* many deadlines are equal */
             sim_timers_set(&t, actor, at == 0 ? UINT64_MAX : at);
             assert_int_equal(sim_timers_get(&t, actor), at == 0 ? UINT64_MAX : at);
             assert_int_equal(sim_timers_next(&t), slow_next(&t));
