@@ -4,7 +4,7 @@
  *     request    a terminal without a grant asks for one at its next occasion; occasions are `sr` apart
  *     grant      arrives `grant` after the request, for `first` bytes; packets that fit leave then
  *     report     is sent with these bytes; the other packets leave `report` later, and all later ones at once
- *     idle       so long after the last packet left, the grant ends; the next packet requests a new one
+ *     idle       the grant ends this long after the last packet left; then the next packet requests a new one
  *
  * After the report the grants are the link's own opportunities. The phase of the occasions is drawn from the seed.
  * Packets stay in order. */

@@ -18,9 +18,9 @@
  *
  * Times are compared in whole ms, as in the trace, because a sender writes the packets of one burst some us apart.
  *
- * The latency of its size is added to the time at which it leaves, if order allows. A packet bypasses the queue if the
- * queue is empty and has served no packet at the same time. One that would leave before its predecessor leaves together
- * with it, into the queue. So packets stay in order. */
+ * The latency of a packet's size is added to the time at which it leaves, if order allows. A packet bypasses the queue
+ * if the queue is empty and has served no packet at the same time. A packet that would leave before its predecessor
+ * leaves together with it, into the queue. So packets stay in order. */
 #ifndef RAILYARD_LINK_LIGHT_H
 #define RAILYARD_LINK_LIGHT_H
 

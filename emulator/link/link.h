@@ -78,7 +78,7 @@ typedef struct {
     link_cross cross; /* others' traffic; needs a queue with a limit */
     link_nat *nat;    /* borrowed, the path's; NULL = none */
     link_air *air;    /* borrowed, the path's; replaces the trace; NULL = none */
-    bool is_downlink; /* packets come from the NAT; also for the air */
+    bool is_downlink; /* direction, for the NAT and the air */
     uint64_t seed;    /* of all random choices: link_seed() gives one for each direction of each path. Each effect
                            * has its own random stream: enabling one does not change the draws of the others. */
 } link_config;

@@ -48,8 +48,8 @@ typedef struct {
     uint64_t awake_us; /* when it became or becomes awake */
 } link_rrc;
 
-/* Returns a shared radio with the uplink's promotion and tail; none if it never sleeps or paging_us is 0. The phase is
- * drawn from the seed. */
+/* Returns a shared radio with the uplink's promotion and tail; none without a tail or paging_us. The phase is drawn
+ * from the seed. */
 link_rrc link_rrc_make(const link_radio *uplink, uint64_t paging_us, uint64_t seed);
 /* Returns how long a packet from the phone or the network that comes now waits, in us. */
 uint64_t link_rrc_wait(link_rrc *rrc, bool from_network, uint64_t now);
