@@ -4,7 +4,7 @@
  *     S: {"saturatr":3,"nonce":HEX}
  *     C: {"nonce":HEX,"proof":HEX,"paths":N,"up":B,"down":B,"packet_bytes":N,"sending_s":F,"ack_via":B,
  *         "via_path":N|-1,"train":N,"every_us":N,     train, every_us: of a light recording, else 0
- *         "sizes":[N,...]}                             of one that sends packets alone, else empty
+ *         "sizes":[N,...]}                             of one of single packets, else empty
  *     S: {"proof":HEX,"port":N,"ack_port":N,"host":NAME,"kernel":RELEASE}      or, at any time, {"error":SENTENCE}
  *     C: {"go":true}                    both ends send from here on (channels were opened by HELLO and WELCOME)
  *     C: {"stop":true}

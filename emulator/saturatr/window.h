@@ -5,26 +5,25 @@
  *     a heartbeat each second, regardless of the window
  *
  * Differences, and reasons:
- * - The ceiling is not 1500 packets but follows the path: the greater of 1500 and
- *   best rate * (2 * base RTT + 0.25 s). It grows with the rate, so it hides no fast link.
- * - + 2 per acknowledged packet while less than 20 ms of queue has built up, whatever the RTT and the ceiling: then the
- *   link is not full, and it is the acknowledgements that are slow.
- * - The floor is not 20 packets once more has been delivered, but best rate * (1.25 * base RTT + 50 ms) and 20 at
- *   least: when an outage ends the link comes back faster than acknowledgements do, and must find enough to send.
- * - Where more than a tenth of a round trip's packets is lost, the queue of the link overflows: it is full, so more
- *   packets would only be lost. The window shrinks by what was lost, rests for a round trip, and then grows by 1 per 16
- *   acknowledged packets until the queue falls below 20 ms and below a quarter of what overflowed. Until then the
- *   heartbeat comes after two round trips: the last packets of a burst may be the ones that were lost.
- * - Packets leave in bursts of no more than 64, or 2 ms at the pacing rate of 4 times the best rate (100 Mbps at
- *   least).
- * - Where acknowledgements share the links with data in both directions, bursts of one direction hold up the
- *   acknowledgements of the other, which then come in bursts too (Zhang, Shenker, Clark: Observations on the Dynamics
- *   of a Congestion Control Algorithm, SIGCOMM 1991). Such a window is smooth: once the queue is full it paces at 1.25
- *   times the best rate.
+ * - The ceiling is not 1500 packets but the greater of 1500 and best rate * (2 * base RTT + 0.25 s). It grows with the
+ *   rate, so that it does not limit a fast link.
+ * - + 2 per acknowledged packet while less than 20 ms of queue has built up, at any RTT and above the ceiling: then the
+ *   link is not full; the acknowledgements are slow.
+ * - Once more has been delivered, the floor is not 20 packets but best rate * (1.25 * base RTT + 50 ms), at least 20:
+ *   after an outage the link recovers faster than acknowledgements do, and needs enough packets.
+ * - If more than a tenth of a round trip's packets is lost, the link's queue overflows: more packets would be lost too.
+ *   The window shrinks by the number of lost packets, does not grow for a round trip, and then grows by 1 per 16
+ *   acknowledged packets until the queue is below 20 ms and below a quarter of the queue at the overflow. Until then
+ *   the heartbeat comes after two round trips, because the last packets of a burst may be the lost ones.
+ * - A burst has at most 64 packets, or 2 ms at the pacing rate of 4 times the best rate (at least 100 Mbps).
+ * - If acknowledgements share the links with data in both directions, bursts of one direction delay acknowledgements of
+ *   the other, which then come in bursts too (Zhang, Shenker, Clark: Observations on the Dynamics of a Congestion
+ *   Control Algorithm, SIGCOMM 1991). Such a window is smooth: once the queue is full, it paces at 1.25 times the
+ *   best rate.
  *
- * In flight are the packets above the highest acknowledged one, so lost packets free themselves.
- * The best rate is the most packets that arrived in a span of 50 ms or more of the receiver's clock, of the last 60 s
- * or more. Sans-IO; all times are us of the sender's clock unless they say otherwise. */
+ * In flight are the packets above the highest acknowledged one, so lost packets do not count.
+ * The best rate is the highest rate of arrivals in spans of at least 50 ms of the receiver's clock, over at least the
+ * last 60 s. Sans-IO; all times are us of the sender's clock unless stated otherwise. */
 #ifndef RAILYARD_SATURATR_WINDOW_H
 #define RAILYARD_SATURATR_WINDOW_H
 

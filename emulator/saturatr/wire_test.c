@@ -48,8 +48,7 @@ TEST(refuses_what_is_no_packet) {
     sat_wire_write(&packet, data);
     for (size_t n = 0; n < SAT_CONTROL_BYTES; n++)
         assert_false(sat_wire_read(&read, data, n, n));
-    assert_false(sat_wire_read(&read, data, SAT_CONTROL_BYTES, SAT_CONTROL_BYTES + 1)); /* the datagram is longer
-                                                                                         * than the packet */
+    assert_false(sat_wire_read(&read, data, SAT_CONTROL_BYTES, SAT_CONTROL_BYTES + 1)); /* a longer datagram */
     data[4] = 9;                                                                        /* no such type */
     assert_false(sat_wire_read(&read, data, sizeof data, sizeof data));
     data[4] = SAT_HELLO;
