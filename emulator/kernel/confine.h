@@ -7,7 +7,7 @@
  *   caller is not root;
  * - Landlock, which also prevents signals to other processes and access to their memory. It does not protect modes,
  *   owners and times of the user's files.
- * In addition, the process has no capabilities, and root becomes the owner of the folder. */
+ * In addition, the process has no capabilities, and a process of root changes to the user that owns the folder. */
 #ifndef EMULATOR_KERNEL_CONFINE_H
 #define EMULATOR_KERNEL_CONFINE_H
 

@@ -5,7 +5,7 @@
 #define EMULATOR_KERNEL_JOB_H
 
 #define VK_JOB "/job"
-/* A variable of COMMAND's environment: host folders are read-only inside, but /run belongs to the machine. */
+/* A variable of COMMAND's environment: the host's temporary folder is read-only inside; /run is the machine's. */
 #define VK_TEMPORARY "TMPDIR=/run/tmp"
 /* TMPDIR of the kernel's process, in which it would make its memory's file. It is that file, which vkernel opened. */
 #define VK_MEMORY "/proc/self/fd/7"

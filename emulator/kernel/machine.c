@@ -279,8 +279,7 @@ static void end_process(pid_t pid) {
         continue;
 }
 
-/* Waits for the end of the kernel's process. False with a sentence in error if it was killed; *interrupted: by a
- * signal. */
+/* Waits for the end of the kernel's process. False with a sentence in error if it was killed; *interrupted: signal. */
 static bool watch_until_end(vk_watch *watch, int *status, int *interrupted, char *error) {
     static const struct timespec second = {.tv_sec = 1};
     sigset_t awaited;
