@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -127,6 +128,17 @@ def test_a_run_without_logs_still_has_its_page(make_campaign: Callable[..., Path
     out = make_campaign(FakeRun(label="mptcp", scheme="mptcp", unfinished_s=[2.0], outcome="time_limit"))
     page = write_replay(out / "runs" / FakeRun(label="mptcp").run_id).read_text()
     assert "There is no qlog of the server" in page and "plays again, after 0.50 s" in page and "≥ 2.000" in page
+
+
+def test_a_chunk_that_was_never_requested_has_no_time_of_its_request(make_campaign: Callable[..., Path]) -> None:
+    cut = FakeRun(outcome="time_limit", rct_s=[0.5], unfinished_s=[30.0])
+    run = make_campaign(cut) / "runs" / cut.run_id
+    record = json.loads((run / "run.json").read_text())
+    record["config"] |= {"time_limit_s": 60, "player": {"bitrate_bps": 8000, "duration_s": 3, "chunk_bytes": 1000}}
+    (run / "run.json").write_text(json.dumps(record))
+    rows = write_replay(run).read_text().partition('id="chunk-1"')[2]
+    assert re.findall(r'<td class="n">([^<]*)', rows.partition('id="chunk-2"')[2])[:2] == ["–", "≥ 60.000"]
+    assert re.findall(r'<td class="n">([^<]*)', rows)[:2] == ["1.100", "≥ 30.000"]
 
 
 def test_a_damaged_log_ends_in_one_sentence(runs: dict[str, Path], tmp_path: Path) -> None:

@@ -65,6 +65,22 @@ def test_a_campaign_leads_to_its_runs_and_a_comparison(server: Server) -> None:
     assert "7 of 7" in chosen.text and "subway-1--vanilla-mp--s1" not in chosen.text
 
 
+def test_a_chunk_that_was_never_requested_leads_nowhere_and_quantiles_are_nearest_ranks(make_campaign: Make) -> None:
+    cut = FakeRun(label="cut", scheme="sp", outcome="time_limit", rct_s=[0.2, 0.4, 0.6, 0.8], unfinished_s=[30.0])
+    out = campaign(make_campaign, [cut])
+    file = out / "runs" / cut.run_id / "run.json"
+    record = json.loads(file.read_text())
+    record["config"] |= {"time_limit_s": 60, "player": {"bitrate_bps": 8000, "duration_s": 8, "chunk_bytes": 1000}}
+    file.write_text(json.dumps(record))
+    write_parquet(load_campaign(out)[1], out)
+    with Server(out.parent) as server:
+        text = server.get("/campaign/campaign?scheme=cut").text
+    assert all(f"chunk {number}, never requested" in text for number in (5, 6, 7))
+    assert f'href="/run/campaign/{cut.run_id}?chunk=4#chunk">explain chunk 4<' in text
+    row = re.search(r"time limit</td>\n(.*)</tr>", text)
+    assert row is not None and re.findall(r'"n">([^<]*)', row[1])[2:4] == ["0.800", "≥ 60.000"], "4th and 8th of 8"
+
+
 def test_the_comparison_is_that_of_the_command(server: Server) -> None:
     page = server.get("/compare?campaign=campaign&against=vanilla-mp")
     runs = differences.sound(load_campaign(server.results / "campaign")[1])

@@ -40,17 +40,21 @@ ORDERS = {
 }
 RUNS_SQL = """
 WITH of_chunks AS (
-  SELECT run_id, median(rct_s) AS rct_median_s, max(rct_s) AS rct_max_s, bool_and(completed) AS whole
+  SELECT run_id, quantile_disc(rct_s, 0.5) AS rct_median_s, max(rct_s) AS rct_max_s,
+         min(rct_s) FILTER (NOT completed) AS bound_s
   FROM chunks GROUP BY run_id
 )
 SELECT run_id, pair, label, seed, outcome, void, failed, first_frame_s,
        coalesce(rebuffer_counted_s, rebuffer_time_s) AS stalled_s,
-       rct_median_s AS median_s, rct_max_s AS max_s, whole, redundancy
+       rct_median_s AS median_s, rct_max_s AS max_s, coalesce(bound_s <= rct_median_s, false) AS median_is_bound,
+       bound_s IS NOT NULL AS max_is_bound, redundancy
 FROM runs LEFT JOIN of_chunks USING (run_id)
 WHERE {condition} ORDER BY {order} LIMIT ? OFFSET ?
 """
 SLOWEST_SQL = """
-SELECT run_id, chunk, label, pair, rct_s, completed FROM chunks WHERE {condition} ORDER BY rct_s DESC, run_id LIMIT 10
+SELECT run_id, chunk, label, pair, rct_s, completed, chunk < chunks_requested AS requested
+FROM chunks JOIN (SELECT run_id, chunks_requested FROM runs) USING (run_id)
+WHERE {condition} ORDER BY rct_s DESC, run_id, chunk LIMIT 10
 """
 
 
