@@ -147,8 +147,8 @@ def locked() -> Iterator[None]:
         yield
 
 
-def baseline(name: str) -> Build:
-    """The build of a revision, in a worktree of its own that later gates use again."""
+def revision_of(name: str) -> str:
+    """The revision of the baseline. Raises UserError if it cannot be one."""
     _git_or_fail(f"{ROOT} is no git repository, so there is no baseline to build", "rev-parse", "--git-dir")
     done = _git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
     if done.returncode != 0:
@@ -159,6 +159,12 @@ def baseline(name: str) -> Build:
             f"the baseline {name} ({revision[:12]}) has no {PROGRAM}: it is older than the sim arena; "
             "name a later revision with --baseline."
         )
+    return revision
+
+
+def baseline(name: str) -> Build:
+    """The build of a revision, in a worktree of its own that later gates use again."""
+    revision = revision_of(name)
     tree = GATE_DIR / revision
     if not (tree / BUILT).is_file():
         _git("worktree", "prune")

@@ -141,6 +141,7 @@ def _versions(suite: Suite, baseline: str, kernel: Path | None, tell: Tell) -> t
         return build.kernels(kernel)
     if kernel is not None:
         raise UserError(f"--baseline-kernel is for suites with 'arena: kernel'; {suite.name} runs in {suite.arena}.")
+    build.revision_of(baseline)  # said before a minute of compiling
     tell("building the working tree and the baseline")
     after = build.working_tree()
     return build.baseline(baseline), after
