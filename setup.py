@@ -27,7 +27,12 @@ def git(*arguments: str) -> str | None:
         return None
     try:
         return subprocess.run(
-            ("git", *arguments), cwd=HERE, capture_output=True, text=True, check=True, timeout=20
+            ("git", "--no-optional-locks", "-c", "safe.directory=*", *arguments),
+            cwd=HERE,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=20,
         ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None

@@ -500,6 +500,13 @@ def test_only_a_new_file_that_can_change_a_program_makes_a_work_tree_dirty(
     assert provenance.git_state.__wrapped__()["dirty"] is True
 
 
+def test_the_revision_of_another_user_s_clone_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root has such a one in a container, and mpshell needs root."""
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # git's own means
+    assert subprocess.run(["git", "status"], cwd=ROOT, capture_output=True, check=False).returncode == 128
+    assert len(provenance.git_state.__wrapped__()["revision"] or "") == 40
+
+
 def test_versions_name_each_library_that_the_simulator_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     makefile = (ROOT / "Makefile").read_text()
     packages = next(line for line in makefile.splitlines() if line.startswith("PKGS := ")).split()[2:]

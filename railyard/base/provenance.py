@@ -18,6 +18,8 @@ from railyard.base.paths import IN_CHECKOUT, PACKAGE, REVISION_FILE, ROOT
 
 # Where the programs and the orchestrator come from.
 ROOMS = ("transport", "lib", "emulator", "server", "player", "apps", "peers", "railyard", "Makefile")
+# Also in a clone of another user's, as root in a container has it: its code runs already. Its index is not written.
+GIT = ("git", "--no-optional-locks", "-c", "safe.directory=*")
 LIBRARIES = ("gnutls", "libnghttp3", "jansson", "yaml-0.1")
 GCM_HEADER = Path("/usr/include/intel-ipsec-mb.h")  # as the Makefile asks for it; pkg-config does not know the library
 
@@ -36,9 +38,9 @@ def git_state() -> dict[str, Any]:
     A new file counts only where it can change a program: not the experiment that somebody has just written."""
     if not IN_CHECKOUT:
         return _installed_state()
-    revision = _output("git", "rev-parse", "--verify", "HEAD")
-    changed = _output("git", "status", "--porcelain", "--untracked-files=no")
-    new = _output("git", "status", "--porcelain", "--untracked-files=normal", "--", *ROOMS)
+    revision = _output(*GIT, "rev-parse", "--verify", "HEAD")
+    changed = _output(*GIT, "status", "--porcelain", "--untracked-files=no")
+    new = _output(*GIT, "status", "--porcelain", "--untracked-files=normal", "--", *ROOMS)
     known = revision is not None and changed is not None and new is not None
     return {"revision": revision, "dirty": bool(changed or new) if known else None}
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from railyard.arenas.kernel import kernel_machine
 from railyard.base.errors import UserError
 from railyard.base.paths import IN_CHECKOUT, ROOT
-from railyard.base.provenance import git_state, sha256_of
+from railyard.base.provenance import GIT, git_state, sha256_of
 from railyard.run.runspec import KernelMachine
 
 GATE_DIR = ROOT / "build" / "gate"
@@ -60,7 +60,7 @@ def _git(*arguments: str, tree: Path = ROOT) -> subprocess.CompletedProcess[str]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         return subprocess.run(
-            ["git", "-C", str(tree), *arguments], capture_output=True, text=True, check=False, env=environment
+            [*GIT, "-C", str(tree), *arguments], capture_output=True, text=True, check=False, env=environment
         )
     except FileNotFoundError:
         raise UserError("the program 'git' is not there; install the Debian package git.") from None
