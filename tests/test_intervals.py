@@ -210,10 +210,11 @@ def test_a_quantile_among_censored_values_is_a_lower_bound() -> None:
 def test_a_difference_of_means_has_students_interval() -> None:
     values = np.random.default_rng(10).normal(0.4, 1, size=60)
     layout = Layout.of_independent(60)
-    nothing = np.zeros(60)
-    found = changes.change(bounds_of(values, layout), bounds_of(nothing, layout), layout, changes.absolute)
+    constant = np.full(60, 5.0)
+    found = changes.change(bounds_of(values + 5, layout), bounds_of(constant, layout), layout, changes.absolute)
     assert found is not None
     error = values.std(ddof=1) / math.sqrt(60)
+    assert found.interval.value == pytest.approx(values.mean())
     assert (found.interval.low, found.interval.high) == pytest.approx(
         (values.mean() - 2.001 * error, values.mean() + 2.001 * error), abs=0.15 * error
     )

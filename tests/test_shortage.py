@@ -20,6 +20,7 @@ from railyard.results import differences, shortage
 from railyard.results.records import Run, load_campaign
 from railyard.stats.bootstrap import Layout
 from railyard.stats.intervals import Interval, carries_ends
+from railyard.stats.quantiles import Sample, carries
 from railyard.stats.rates import Sums
 
 Make = Callable[..., Path]
@@ -29,11 +30,11 @@ Make = Callable[..., Path]
 @pytest.mark.parametrize("requests", [1, 5, 43, 71, 367])
 def test_so_many_seeds_as_are_named_carry_the_quantile(q: float, requests: int) -> None:
     found = shortage.of_values(q, requests, "requests", seeds=1)
-    carries = Quantile(rcts, q).carries
-    assert (found is None) == carries(requests)
+    is_carried = Quantile(rcts, q).carries
+    assert (found is None) == is_carried(requests)
     if found is not None:
         seeds = int(found.setting.removeprefix("seeds: "))
-        assert carries(requests * seeds) and not carries(requests * (seeds - 1))
+        assert is_carried(requests * seeds) and not is_carried(requests * (seeds - 1))
         assert f"({requests} of {found.needed} requests; {found.needed - requests} more: seeds: {seeds})" in str(found)
 
 
@@ -56,6 +57,17 @@ def test_a_rate_of_few_stalls_names_the_seeds_that_would_bring_five() -> None:
         "n too small (2 of 5 stretches of trace that stall; 3 more: seeds: 25 with start_offset_ms: spread)"
     )
     assert shortage.of_rate(sums, layout, Interval(0.02, 0.01, 0.03)) is None
+
+
+def test_values_that_are_alike_within_a_play_are_short_of_plays() -> None:
+    """Ten requests of a play take the same time: the median of ten plays has no interval, that of 14 has one."""
+
+    def sample(plays: int) -> Sample:
+        return Sample.of([[float(play)] * 10 for play in range(plays)], Layout.of_independent(plays))
+
+    found = shortage.of_sample(sample(10), 0.5, Interval.alone(4.0), "requests", seeds=10)
+    assert found is not None and (found.count, found.needed) == (10, 14)
+    assert carries(sample(14), 0.5) and not carries(sample(10), 0.5)
 
 
 def test_where_plays_overlap_more_of_them_are_not_asked_for() -> None:
