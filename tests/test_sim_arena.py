@@ -59,6 +59,11 @@ def specs(tmp_path: Path) -> list[RunSpec]:
     return resolve(*load_experiment(tmp_path / "unit.yaml"))
 
 
+def test_only_single_path_connects_again_on_its_own_path_alone(specs: list[RunSpec]) -> None:
+    reconnect = {spec.label: spec.parameters.get("reconnect") for spec in specs}
+    assert reconnect == {"sp": "same", "sp:lte": "same", "cm": None, "xlink": None}
+
+
 def test_a_campaign_in_virtual_time_leaves_what_any_campaign_leaves(campaign: tuple[Path, Any]) -> None:
     out, done = campaign
     assert done.returncode == 0, done.stderr
