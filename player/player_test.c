@@ -552,7 +552,9 @@ BENCH_TEST(quantiles_interpolate_between_ranks) {
     assert_int_equal(s.chunks, 4);
     assert_true(s.rct_median_us == 25e3);
     assert_true(s.rct_p95_us > 38.4e3 && s.rct_p95_us < 38.6e3);
+    assert_true(s.rct_p99_us > 39.6e3 && s.rct_p99_us < 39.8e3);
     assert_true(s.rct_max_us == 40e3);
+    assert_true(s.first_frame && s.first_frame_us > 0);
     json_t *fields = player_summary_fields(&s);
     assert_true(json_real_value(json_object_get(json_object_get(fields, "rct_s"), "median")) == 0.025);
     assert_string_equal(json_string_value(json_object_get(fields, "outcome")), "interrupted");
@@ -580,6 +582,17 @@ TEST(impossible_configurations_are_refused) {
     c.chunk_bytes = 1;
     assert_non_null(player_config_problem(&c));
     assert_null(player_new(&c, record, NULL, 0));
+    c.chunk_bytes = VIDEO_MAX_BYTES / (PLAYER_MAX_CHUNKS / 2) + 1;
+    c.videos = 2;
+    assert_null(player_config_problem(&c));
+    c.videos = 3;
+    assert_non_null(player_config_problem(&c));
+    c = good;
+    c.time_limit_us = 0;
+    assert_non_null(player_config_problem(&c));
+    c = good;
+    c.report_interval_us = 0;
+    assert_non_null(player_config_problem(&c));
 }
 
 TEST_MAIN(NULL, NULL)
