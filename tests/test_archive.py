@@ -17,7 +17,8 @@ import pytest
 
 from conftest import good
 from in_process import railyard
-from railyard.base.paths import programs_dir
+from kernel_machine import needs_kernel
+from railyard.base.paths import PEERS_DIR, programs_dir
 from railyard.results import archive
 from railyard.results.archive import MANIFEST, opened, write_archive
 from railyard.traces.library import AtHand
@@ -261,6 +262,27 @@ def test_programs_that_an_archive_names_are_not_run(written: Path, tmp_path: Pat
     done = railyard("repeat", str(written), "--yes")
     assert done.returncode == 0 and "same bytes: 2 of 2" in done.stdout
     assert not (tmp_path / "ran").exists()
+
+
+@needs_kernel
+def test_a_stack_of_the_user_is_named_once_for_the_runs_that_have_it(tmp_path: Path) -> None:
+    """Beside runs of a scheme and of a stack of the project, which need no file."""
+    own = tmp_path / "own" / "peer.yaml"
+    own.parent.mkdir()
+    own.write_text((PEERS_DIR / "tcp" / "peer.yaml").read_text().replace("name: tcp", "name: own-tcp"))
+    (tmp_path / "small.yaml").write_text(
+        "name: small\narena: kernel\npairs: [subway-1]\nschemes: [sp, {stack: tcp}, {stack: ./own/peer.yaml}]\n"
+        "seeds: 1\nplayer: {bitrate_bps: 1000000, duration_s: 1}\ntime_limit_s: 20\n"
+    )
+    good(railyard("run", str(tmp_path / "small.yaml"), "--out", str(tmp_path / "small")))
+    write_archive(tmp_path / "small", tmp_path / "small.zip")
+    without = good(railyard("repeat", str(tmp_path / "small.zip"), "--yes")).stdout
+    assert "not repeated: the stack 'own-tcp' of the run is none of this installation" in without
+    assert "name its peer.yaml with --stack FILE" in without and "same bytes: 3 of 3 runs" in without
+    named = good(railyard("repeat", str(tmp_path / "small.zip"), "--yes", "--stack", str(own))).stdout
+    assert "not repeated" not in named and "same bytes: 4 of 4 runs" in named
+    other = railyard("repeat", str(tmp_path / "small.zip"), "--yes", "--stack", str(PEERS_DIR / "mptcp" / "peer.yaml"))
+    assert other.returncode == 2 and "none of its runs has the stack 'mptcp' that --stack names" in other.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a small disk")

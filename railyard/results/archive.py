@@ -30,11 +30,12 @@ from railyard.base.loop import complete, side_by_side
 from railyard.base.provenance import sha256_of, version_words
 from railyard.base.zipped import ZIP_FAULTS
 from railyard.experiment.arenas import is_exact
+from railyard.experiment.stacks import find_stack
 from railyard.results import shapes
 from railyard.run import captures
 from railyard.run.arena import arena_of
 from railyard.run.record import ABOUT
-from railyard.run.repeat import changes, spec_of
+from railyard.run.repeat import UnknownStackError, changes, spec_of
 from railyard.run.runspec import RunSpec
 from railyard.traces.library import at_hand
 
@@ -323,6 +324,12 @@ def _outputs(files: Files, run: str) -> Files:
     return {name: sha256 for name, sha256 in own.items() if name not in ABOUT and not is_key(name)}
 
 
+def _for_this(record: dict[str, Any], stack: Path | None, name: str | None) -> Path | None:
+    """The file of --stack is for the runs of the stack that it describes."""
+    recorded = record["config"].get("stack")
+    return stack if isinstance(recorded, dict) and recorded.get("name") == name else None
+
+
 def _read(
     archive: zipfile.ZipFile,
     file: Path,
@@ -334,6 +341,7 @@ def _read(
     left: dict[str, str] = {}
     notes: dict[str, None] = {}
     own_traces = cache(_own_traces)
+    stack_name = find_stack(str(programs[1].resolve()), Path())[1].name if programs[1] else None
     for name in sorted(files):
         match = re.fullmatch(rf"({CAMPAIGN}runs/([^/]+))/run\.json", name)
         if match is None:
@@ -349,13 +357,20 @@ def _read(
         if not exact:
             left[match[2]] = "it ran on the wall clock, where no run comes twice"
             continue
-        spec = spec_of(file / match[2], record, program_file=programs[0], stack=programs[1])
+        try:
+            stack = _for_this(record, programs[1], stack_name)
+            spec = spec_of(file / match[2], record, program_file=programs[0], stack=stack)
+        except UnknownStackError as error:
+            left[match[2]] = str(error).removesuffix(".")
+            continue
         notes |= dict.fromkeys(changes(record, spec))
         outputs = _outputs(files, match[1])
         with_qlog = spec.qlog or any(one.startswith("qlog/") for one in outputs)
         runs.append(Again(spec.model_copy(update={"qlog": with_qlog}), outputs))
     if not runs and not left:
         raise UserError(f"{file}: it has no runs.")
+    if stack_name is not None and not any(run.spec.stack and run.spec.stack.name == stack_name for run in runs):
+        raise UserError(f"{file}: none of its runs has the stack '{stack_name}' that --stack names.")
     return Archive(file, runs, left, list(notes))
 
 

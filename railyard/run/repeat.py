@@ -28,6 +28,10 @@ from railyard.run.runspec import RunSpec
 AGAIN = "again"  # the folder into which the printed commands write
 
 
+class UnknownStackError(UserError):
+    """A run's stack is none of this installation, and no file was named for it."""
+
+
 def _shown(file: str) -> str:
     """A program of this work tree, relative to it: the commands are given there."""
     path = Path(file)
@@ -68,7 +72,7 @@ def _own_stack(recorded: StackRun, file: Path | None) -> StackRun:
     """The stack of that name of this installation, or that of a file, with the recorded options."""
     own = PEERS_DIR / recorded.name / FILE_NAME
     if file is None and not own.is_file():
-        raise UserError(
+        raise UnknownStackError(
             f"the stack '{recorded.name}' of the run is none of this installation ({', '.join(known_stacks())}); "
             "name its peer.yaml with --stack FILE if you trust the programs in it."
         )
