@@ -269,7 +269,7 @@ static bool check_progress(vk_watch *watch, char *error) {
             "time stood still at virtual t = %.6f s: for %llu s of the host's time the machine did not sleep; %s "
             "was running",
             command_s(watch), (unsigned long long)watch->machine->stall_s, name);
-    return fail(error, "after %llu s of the host's time the machine was only at virtual t = %.6f s; %s was running",
+    return fail(error, "after %llu s of the host's time the machine was at virtual t = %.6f s; %s was running",
                 (unsigned long long)watch->machine->limit_s, command_s(watch), name);
 }
 
