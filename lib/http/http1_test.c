@@ -232,6 +232,13 @@ TEST(malformed_responses_are_refused) {
         "HTTP/1.1 20\r\n\r\n",
         "HTTP/1.1 2000 OK\r\n\r\n",
         "HTTP/1.1 999 OK\r\n\r\n",
+        "HTTP/1.1 600 OK\r\n\r\n",
+        "HTTP/1.1 099 OK\r\n\r\n",
+        "HTTP/1.1 2x0 OK\r\n\r\n",
+        "HTTP/1.1-200 OK\r\n\r\n",
+        "HTTP/1-1 200 OK\r\n\r\n",
+        "HTTP/1.x 200 OK\r\n\r\n",
+        "HTTP/x.1 200 OK\r\n\r\n",
         "HTTP/1.1  200 OK\r\n\r\n",
         "HTTP/3.0 200 OK\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -248,11 +255,15 @@ TEST(malformed_responses_are_refused) {
         "HTTP/1.1 206 P\r\nContent-Range: bytes */100\r\n\r\n",
         "HTTP/1.1 206 P\r\nContent-Range: lines 5-9/100\r\n\r\n",
         "HTTP/1.1 206 P\r\nContent-Range: bytes 5/9-100\r\n\r\n",
+        "HTTP/1.1 206 P\r\nContent-Range: bytes 5-9\r\n\r\n",
+        "HTTP/1.1 206 P\r\nContent-Range: bytes 5/9\r\n\r\n",
     };
     for (size_t i = 0; i < sizeof no_range / sizeof no_range[0]; i++) {
         assert_true(response(no_range[i], &r) > 0);
         assert_false(r.has_content_range);
     }
+    assert_true(response("HTTP/1.1 599\r\nContent-Range: bytes 99-99/100\r\n\r\n", &r) > 0);
+    assert_true(r.has_content_range && r.status == 599 && r.range_first == 99);
 }
 
 TEST_MAIN(NULL, NULL)
