@@ -20,7 +20,7 @@ from railyard.results import differences, shortage
 from railyard.results.records import Run, load_campaign
 from railyard.stats.bootstrap import Layout
 from railyard.stats.intervals import Interval, carries_ends
-from railyard.stats.quantiles import Sample, carries
+from railyard.stats.quantiles import Sample, carries, quantile
 from railyard.stats.rates import Sums
 
 Make = Callable[..., Path]
@@ -59,15 +59,19 @@ def test_a_rate_of_few_stalls_names_the_seeds_that_would_bring_five() -> None:
     assert shortage.of_rate(sums, layout, Interval(0.02, 0.01, 0.03)) is None
 
 
-def test_values_that_are_alike_within_a_play_are_short_of_plays() -> None:
-    """Ten requests of a play take the same time: the median of ten plays has no interval, that of 14 has one."""
+@pytest.mark.parametrize(("q", "plays", "needed"), [(0.5, 10, 13), (0.95, 40, 129)])
+def test_values_that_are_alike_within_a_play_are_short_of_plays(q: float, plays: int, needed: int) -> None:
+    """Ten requests of a play take the same time, so a p95 depends on few plays: of 40 on two. More plays bring more of
+    them, and so need a smaller margin for few."""
 
     def sample(plays: int) -> Sample:
         return Sample.of([[float(play)] * 10 for play in range(plays)], Layout.of_independent(plays))
 
-    found = shortage.of_sample(sample(10), 0.5, Interval.alone(4.0), "requests", seeds=10)
-    assert found is not None and (found.count, found.needed) == (10, 14)
-    assert carries(sample(14), 0.5) and not carries(sample(10), 0.5)
+    interval = quantile(sample(plays), q)
+    assert interval is not None
+    found = shortage.of_sample(sample(plays), q, interval, "requests", seeds=plays)
+    assert found is not None and (found.count, found.needed) == (plays, needed)
+    assert carries(sample(needed), q) and not carries(sample(plays), q)
 
 
 def test_where_plays_overlap_more_of_them_are_not_asked_for() -> None:

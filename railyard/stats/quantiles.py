@@ -149,6 +149,20 @@ def carrying_count(sample: Sample, value: float, level: float = LEVEL) -> float:
     )
 
 
+def growth_to_carry(sample: Sample, value: float, q: float, level: float = LEVEL) -> float:
+    """The factor by which windows of trace must grow to carry the q-quantile, if the effective number of values and the
+    units on the rarer side grow as they do. At least 1, and rounded up to 2 %."""
+    units, effective, wanted = _freedom(sample, value) + 1, effective_count(sample, value), values_for(q)
+    factor = max(1.0, wanted / effective)
+
+    def is_carried(freedom: int) -> bool:
+        return effective * factor >= wanted * distributions.widening(freedom, (1 + level) / 2) ** 2
+
+    while (freedom := math.floor(units * factor) - 1) < 1 or not is_carried(freedom):
+        factor *= 1.02
+    return factor
+
+
 def quantile(sample: Sample, q: float, level: float = LEVEL) -> Interval | None:
     """The nearest-rank quantile and its interval by Woodruff's method; None without values.
 
