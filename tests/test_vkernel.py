@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pty
 import pwd
 import shutil
 import signal
@@ -71,6 +72,23 @@ def test_a_program_that_never_sleeps_is_named_and_ended(tmp_path: Path) -> None:
     assert done.returncode == 125
     assert "time stood still at virtual t = 2.5" in done.stderr
     assert f"{sys.executable} was running" in done.stderr
+
+
+@needs_kernel
+def test_in_a_terminal_lines_begin_at_the_left_and_ctrl_c_ends_the_machine(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    script = "echo one; echo two; while sleep 1; do echo on; done"
+    command = ["setsid", "--ctty", str(program("vkernel")), "--folder", str(tmp_path), "--", "sh", "-c", script]
+    machine = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs)
+    shown = b""
+    while b"on\r\non" not in shown and machine.poll() is None:
+        shown += os.read(ours, 4096)
+    os.write(ours, b"\x03")
+    try:
+        assert machine.wait(60) == 128 + signal.SIGINT
+    finally:
+        machine.kill()
+    assert shown.startswith(b"one\r\ntwo\r\non\r\n")
 
 
 @needs_kernel

@@ -1,7 +1,7 @@
 /* A library for LD_PRELOAD: makes getrandom() a function of RAILYARD_SEED. The time-travel kernel takes its hardware
  * randomness from getrandom(), and programs inside get theirs from the kernel. Names of temporary files, which the
  * kernel's log contains, are numbered. The kernel's memory is a file that vkernel opened, because the kernel may not
- * make one itself. */
+ * make one itself. A terminal of the host is no terminal to the kernel, which would put it into raw mode. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -60,6 +60,12 @@ int mkstemp64(char *name) {
             return fd;
     }
     return -1;
+}
+
+/* In raw mode Ctrl-C is no signal, and a line does not begin at the left edge. */
+int isatty(int fd) {
+    (void)fd;
+    return 0;
 }
 
 /* Returns vkernel's file for an unnamed file in VK_MEMORY, the kernel's memory. */
