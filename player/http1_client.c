@@ -26,7 +26,7 @@ typedef struct {
     uint32_t events;
     uint64_t connect_deadline;
 
-    /* The open request, if any; while CONNECTING it waits for the connection. */
+    /* The open request, if any. It may be set while CONNECTING. */
     bool has_request;
     uint64_t id, first, last;
     char out[REQUEST_BYTES];
@@ -35,9 +35,9 @@ typedef struct {
     size_t head_len, scanned;
     bool head_done, keep_alive;
     uint64_t received;
-    /* The server has ignored the range and sends all there is (RFC 9110 section 14.2). */
-    bool is_whole; /* more than what was asked for follows */
-    uint64_t skip; /* bytes before it, still to be passed over */
+    /* For a response with status 200: the server ignored the range (RFC 9110 section 14.2). */
+    bool is_whole; /* bytes after the range follow */
+    uint64_t skip; /* bytes before the range that are still to be skipped */
 } connection;
 
 struct http1_client {
@@ -48,7 +48,7 @@ struct http1_client {
     char authority[HTTP1_AUTHORITY_BYTES];
 
     bool connected, over;
-    char dead[PLAYER_ERROR_BYTES]; /* why; reported by the next step() */
+    char dead[PLAYER_ERROR_BYTES]; /* why the transport ended, for closed() in the next step(); "": it has not */
     uint64_t next_sample;
     unsigned count;
     connection connections[];
@@ -79,13 +79,13 @@ static void close_connection(http1_client *t, connection *c) {
     }
 }
 
-/* The transport is over; step() tells the player. */
+/* Ends the transport; step() calls closed(). */
 static void die(http1_client *t, const char *why) {
     if (t->dead[0] == '\0')
         snprintf(t->dead, sizeof t->dead, "%s", why);
 }
 
-/* False with a phrase when there is no socket; whatever else goes wrong shows in step(). */
+/* False with a phrase if there is no socket. step() detects all other errors. */
 static bool start_connection(http1_client *t, connection *c, uint64_t now, char *error) {
     int fd = t->sockets.open(t->state, error);
     if (fd < 0)
@@ -140,7 +140,7 @@ bool http1_client_request(player_transport *handle, uint64_t id, uint64_t first,
         return false;
     connection *c = find_connection(t, IDLE);
     if (!c) {
-        c = find_connection(t, CLOSED); /* the server has closed it while it was idle */
+        c = find_connection(t, CLOSED); /* it was closed after its last response, or while idle */
         char error[PLAYER_ERROR_BYTES];
         if (!c)
             return false;
@@ -170,7 +170,7 @@ static void fail_request(http1_client *t, connection *c, const char *message, ui
     t->cb.failed(t->cb.user, c->id, message, now);
 }
 
-/* Does the response's head promise the bytes that were asked for? A server may answer with all there is. */
+/* Whether the head announces the requested range, or the complete resource. */
 static bool right_range(const connection *c, const http1_response *r) {
     if (r->status == 200)
         return r->has_content_length && r->content_length > c->last;
@@ -197,13 +197,13 @@ static void take_body(http1_client *t, connection *c, const uint8_t *data, size_
     if (c->received == size) {
         c->has_request = false;
         c->state = IDLE;
-        if (!c->keep_alive || c->is_whole) /* the rest is not wanted */
+        if (!c->keep_alive || c->is_whole) /* the rest is not needed */
             close_connection(t, c);
         t->cb.done(t->cb.user, c->id, now);
     }
 }
 
-/* Collects a head from the first of these bytes. Returns what http1_parse_response() does; *used: bytes of the head. */
+/* Adds these bytes to the head. Returns http1_parse_response()'s result; *used: how many of them belong to the head. */
 static ssize_t take_head(connection *c, const uint8_t *data, size_t len, size_t *used, http1_response *r) {
     const size_t room = sizeof c->head - c->head_len, take = len < room ? len : room, before = c->head_len;
     memcpy(c->head + before, data, take);
@@ -213,12 +213,12 @@ static ssize_t take_head(connection *c, const uint8_t *data, size_t len, size_t 
     return head;
 }
 
-/* A final response follows (RFC 9110 section 15.2). 101 answers an Upgrade, which no request has. */
+/* Whether a final response follows (RFC 9110 section 15.2). 101 is an error, because no request asks for an Upgrade. */
 static bool is_interim(const http1_response *r) {
     return r->status >= 100 && r->status < 200 && r->status != 101;
 }
 
-/* Collects the response's head, then hands its body on. */
+/* Collects the response's head, then passes on its body. */
 static void take_bytes(http1_client *t, connection *c, const uint8_t *data, size_t len, uint64_t now) {
     if (c->head_done) {
         take_body(t, c, data, len, now);
@@ -270,7 +270,7 @@ static void read_all(http1_client *t, connection *c, uint64_t now) {
             return;
         }
         if (c->state == IDLE) {
-            close_connection(t, c); /* bytes that nobody asked for */
+            close_connection(t, c); /* unrequested bytes */
             return;
         }
         take_bytes(t, c, buf, (size_t)n, now);

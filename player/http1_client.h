@@ -9,30 +9,30 @@
 
 typedef struct http1_client http1_client;
 
-/* What distinguishes one kind of stream socket from another; `state` is the transport's. */
+/* The operations of one kind of stream socket; `state` is the transport's. */
 typedef struct {
-    /* A non-blocking socket that is being connected, or -1 with a phrase in error[PLAYER_ERROR_BYTES]. A connection
-     * that is refused at once may be returned too: step() sees its error. */
+    /* Returns a non-blocking socket that is being connected, or -1 with a phrase in error[PLAYER_ERROR_BYTES]. The
+     * socket of a refused connection may be returned too: step() reads its error. */
     int (*open)(void *state, char *error);
-    /* Reads the kernel's figures of a connected socket. NULL: there are none. */
+    /* Reads the kernel's statistics of a connected socket. NULL: the kernel has none. */
     void (*sample)(void *state, int fd);
 } http1_sockets;
 
-/* Opens the sockets. NULL with a phrase in error[PLAYER_ERROR_BYTES]. Callbacks and sockets are copied; `state` stays
- * the caller's. */
+/* Opens the sockets. Returns NULL with a phrase in error[PLAYER_ERROR_BYTES] on failure. Copies callbacks and sockets;
+ * the caller keeps `state`. */
 http1_client *http1_client_new(const player_transport_config *, const player_transport_callbacks *,
                                const http1_sockets *, void *state, uint64_t now, char *error);
 
-/* How a transport over this client begins, in memory of malloc(): then the operations below are its own. */
+/* First member of a transport that uses the operations below. The transport must come from malloc(). */
 typedef struct {
     http1_client *http;
 } http1_transport;
 
-/* As player_transport_ops says. */
+/* See player_transport_ops. */
 bool http1_client_request(player_transport *, uint64_t id, uint64_t first, uint64_t last, uint64_t now);
 void http1_client_step(player_transport *, uint64_t now);
 uint64_t http1_client_next_timeout(const player_transport *);
-/* Closes the sockets, after their last sample, and frees the transport. */
+/* Samples and closes the sockets, and frees the transport. */
 void http1_client_close(player_transport *, uint64_t now);
 
 /* Samples every connected socket. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ATTEMPT_APART_US 1000000 /* between two attempts where the first of them failed */
+#define ATTEMPT_APART_US 1000000 /* from a failed attempt to the next one */
 
 /* ---- events ---- */
 
@@ -15,7 +15,7 @@ static void tell_closed(http3_client *t, const char *message) {
     t->cb.closed(t->cb.user, message, t->now);
 }
 
-/* PLAYER_ERROR_BYTES */
+/* Writes to message[PLAYER_ERROR_BYTES] why the connection was closed. */
 static void describe_close(const xl_event *event, char *message) {
     switch (event->close_reason) {
     case XL_CLOSE_IDLE_TIMEOUT:
@@ -45,7 +45,8 @@ static void on_closed(http3_client *t, const xl_event *event) {
     tell_closed(t, message);
 }
 
-/* Whether another attempt may do better: the network was silent, or the server had forgotten or given up. */
+/* Whether another attempt may succeed: nothing was received, the server lost its state, or one side closed the
+ * connection without an error. */
 static bool is_worth_another(const http3_client *t, const xl_event *closed) {
     if (t->reconnect == QUIC_RECONNECT_OFF)
         return false;
@@ -71,7 +72,7 @@ static attempt *attempt_of(http3_client *t, const xl_connection *connection) {
     return NULL;
 }
 
-/* The connection in use carries nothing more: what it was asked for waits for the next one. */
+/* Stops using the connection in use. Its open requests wait for the next one. */
 static void leave(http3_client *t) {
     xl_connection_stats all;
     xl_connection_get_stats(t->connection, &all);
@@ -80,7 +81,7 @@ static void leave(http3_client *t) {
     for (unsigned i = 0; i < t->count; i++)
         t->requests[i].waits |= t->requests[i].open;
     if (t->is_going)
-        t->last_path = t->in_use->path + t->path_count - 1; /* the next one in turn is the same path */
+        t->last_path = t->in_use->path + t->path_count - 1; /* next_path() then returns the same path */
     t->in_use = NULL;
     t->is_going = false;
 }
@@ -103,7 +104,7 @@ static void win(http3_client *t, attempt *winner) {
         leave(t);
     t->race_at = XL_NEVER;
     t->connected = true;
-    if (t->connection != winner->connection) /* paths reported so far were those of another attempt */
+    if (t->connection != winner->connection) /* only paths of another attempt were reported so far */
         t->cb.path(t->cb.user, winner->path, xl_path_state_name(XL_PATH_ACTIVE), t->now);
     t->in_use = winner;
     t->connection = winner->connection;
@@ -119,22 +120,22 @@ static void win(http3_client *t, attempt *winner) {
     http3_client_submit_again(t);
 }
 
-/* An attempt failed, and none is in use. */
+/* Handles the failure of an attempt while no connection is in use. */
 static void try_on(http3_client *t, const xl_event *closed) {
     describe_close(closed, t->why);
     if (t->race_at != XL_NEVER)
-        t->race_at = t->now; /* refused: the next one need not wait */
+        t->race_at = t->now; /* the next attempt need not wait */
     else if (is_worth_another(t, closed))
         t->again_at = t->again_at < t->now + ATTEMPT_APART_US ? t->again_at : t->now + ATTEMPT_APART_US;
     else if (t->attempts_alive == 0)
         on_closed(t, closed);
 }
 
-/* An event of an attempt that is not, or not yet, the connection in use. */
+/* Handles an event of an attempt that is not the connection in use. */
 static void on_attempt_event(http3_client *t, attempt *a, const xl_event *event) {
     bool is_wanted = !t->in_use || !xl_connection_is_confirmed(t->connection);
     if (event->type == XL_EVENT_EARLY && !t->in_use && t->race_us == 0 && !a->is_left) {
-        h3_on_event(a->h3, event, t->now); /* requests need not wait for the handshake, unless another may win */
+        h3_on_event(a->h3, event, t->now); /* 0-RTT, except in a race, where another attempt may win */
         win(t, a);
     } else if (event->type == XL_EVENT_CONNECTED && !a->is_left) {
         if (!is_wanted) {
@@ -151,7 +152,7 @@ static void on_attempt_event(http3_client *t, attempt *a, const xl_event *event)
     }
 }
 
-/* The connection in use has ended. */
+/* Handles the end of the connection in use. */
 static void on_end_of_use(http3_client *t, const xl_event *closed) {
     t->in_use->is_alive = false;
     t->attempts_alive--;
@@ -208,7 +209,8 @@ static bool make_endpoint(http3_client *t, const player_transport_config *config
     c.log = *log;
     c.null_crypto = config->null_crypto;
     quic_settings_configure(config->settings, &c);
-    /* Without an answer an attempt goes on beside later ones: its packets are the first in the queue of a dark link. */
+    /* An unanswered attempt continues beside later ones, because its packets are the first in the queue of a link in
+     * an outage. */
     if (config->settings->reconnect != QUIC_RECONNECT_OFF)
         c.limits.handshake_timeout_us = c.limits.idle_timeout_us;
     int rv = XL_ERR_ARGUMENT;
@@ -259,7 +261,7 @@ void http3_client_free(http3_client *t) {
     for (size_t i = 0; i < ATTEMPTS_MAX; i++)
         h3_session_free(t->attempts[i].h3);
     if (t->endpoint)
-        xl_endpoint_free(t->endpoint); /* and its connections */
+        xl_endpoint_free(t->endpoint); /* frees its connections too */
     free(t);
 }
 
@@ -278,7 +280,7 @@ static void give_back(attempt *a) {
     *a = (attempt){.connection = NULL};
 }
 
-/* NULL: all attempts are alive, which there are not so many paths for. */
+/* Returns a free slot, if necessary that of an ended attempt. NULL: all slots are in use. */
 static attempt *free_attempt(http3_client *t) {
     for (size_t i = 0; i < ATTEMPTS_MAX; i++) {
         attempt *a = &t->attempts[i];
@@ -292,7 +294,7 @@ static attempt *free_attempt(http3_client *t) {
     return NULL;
 }
 
-/* Starts a handshake on that path. */
+/* Starts a handshake on path i. */
 static bool connect_on(http3_client *t, size_t i, uint64_t now) {
     char host[sizeof t->authority];
     host_of(t->authority, host, sizeof host);
@@ -323,18 +325,18 @@ bool http3_client_open_path(http3_client *t, size_t i, const xl_addr *local, uin
     if (i == 0) {
         if (!connect_on(t, 0, now))
             return error_set(error, PLAYER_ERROR_BYTES, "out of memory");
-        t->attempts[0].has_paths = t->race_us == 0; /* those that are opened next */
+        t->attempts[0].has_paths = t->race_us == 0; /* http3_client_open_path() adds them */
         t->connection = t->attempts[0].connection;
         t->h3 = t->attempts[0].h3;
     } else if (t->race_us > 0) {
-        t->race_at = now + t->race_us; /* it joins the connection that wins */
+        t->race_at = now + t->race_us; /* win() adds the path to the winner */
     } else if (xl_connection_add_path(t->connection, local, &t->server, t->paths[i].technology, now) < 0)
         return error_set(error, PLAYER_ERROR_BYTES, "the transport does not take path %s (at most %d)",
                          t->paths[i].name, XL_MAX_PATHS);
     return true;
 }
 
-/* No answer for a while: the next path tries as well. */
+/* Starts the race's next attempt if it is due, on the next open path. */
 static void race(http3_client *t, uint64_t now) {
     if (t->race_at > now)
         return;
@@ -356,7 +358,7 @@ static bool has_attempt(const http3_client *t, size_t path) {
     return false;
 }
 
-/* A scheme of one path may use any interface for it, and opens that now. */
+/* Whether path i is open. A scheme that uses one path opens it now if necessary. */
 static bool has_interface(http3_client *t, size_t i) {
     if (t->is_opened[i] || t->uses_all)
         return t->is_opened[i];
@@ -364,7 +366,7 @@ static bool has_interface(http3_client *t, size_t i) {
     return t->is_opened[i];
 }
 
-/* The next path on which no attempt is under way; path_count: there is none. */
+/* Returns the path of the next attempt, one without a running attempt; path_count: none. */
 static size_t next_path(http3_client *t) {
     if (t->reconnect != QUIC_RECONNECT_NEXT)
         return has_attempt(t, 0) ? t->path_count : 0;
@@ -376,7 +378,7 @@ static size_t next_path(http3_client *t) {
     return t->path_count;
 }
 
-/* When a read of an application times out; XL_NEVER: nothing is asked for. */
+/* Returns when the connection in use is left as silent; XL_NEVER: never, or no request is open. */
 static uint64_t leave_at(const http3_client *t) {
     return t->leave_us > 0 && t->in_use && http3_client_is_asking(t) ? t->heard_at + t->leave_us : XL_NEVER;
 }
@@ -388,7 +390,8 @@ static bool is_served(const http3_client *t) {
     return false;
 }
 
-/* The connection is silent; or the server goes away, and what it still answers is there (RFC 9114 section 5.2). */
+/* Leaves the connection in use if it is silent, or if the server sent GOAWAY and has completed all requests that it
+ * accepted (RFC 9114 section 5.2). */
 static void leave_for_another(http3_client *t, uint64_t now) {
     const bool is_silent = leave_at(t) <= now;
     if (!is_silent && !(t->is_going && t->in_use && !is_served(t)))
@@ -418,7 +421,7 @@ xl_endpoint *http3_client_endpoint(http3_client *t) {
     return t->endpoint;
 }
 
-/* Newest before anything is sent, so that the acknowledgement of data already counts it. */
+/* Sets the QoE signal before anything is sent, so that the next acknowledgement includes the newest data. */
 static void tell_qoe(http3_client *t, uint64_t now) {
     xl_qoe qoe;
     if (t->cb.qoe(t->cb.user, now, &qoe))

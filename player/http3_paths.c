@@ -1,4 +1,4 @@
-/* Which paths there are, paths that come and go, and what each carried. */
+/* The client's paths: which are used, adding and removing them, and their statistics. */
 #include <string.h>
 
 #include "player/http3_client_internal.h"
@@ -28,7 +28,7 @@ size_t http3_client_to_config(const http3_client *t, int index) {
     return i;
 }
 
-/* The transport's index of a configured path that is not closed, -1: there is none. */
+/* Returns the transport's index of configured path i, if the path is not closed; else -1. */
 static int open_index(const http3_client *t, size_t i) {
     xl_connection_stats all;
     xl_connection_get_stats(t->connection, &all);
@@ -84,7 +84,7 @@ void http3_client_apply_event(http3_client *t, const path_event *event) {
             t->connection, index, event->action == PATH_STANDBY ? XL_STATUS_STANDBY : XL_STATUS_AVAILABLE, t->now);
 }
 
-/* Events wait for the handshake: only then is it known whether there is multipath at all. */
+/* Events wait for the handshake, which decides whether multipath is used. */
 uint64_t http3_client_next_event(const http3_client *t) {
     return t->in_use && t->event_next < t->event_count ? t->start_us + t->events[t->event_next].at_us : XL_NEVER;
 }
@@ -109,6 +109,6 @@ void http3_client_add_path_stats(const http3_client *t, player_path_stats *stats
 
 void http3_client_path_stats(const http3_client *t, player_path_stats *stats) {
     memcpy(stats, t->past_stats, t->path_count * sizeof *stats);
-    if (t->in_use || !t->connected) /* else its own are among them */
+    if (t->in_use || !t->connected) /* after leave(), past_stats includes the connection */
         http3_client_add_path_stats(t, stats);
 }

@@ -1,4 +1,4 @@
-/* What is asked for, and the ranges that come. */
+/* The client's requests and their responses. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -18,7 +18,7 @@ bool http3_client_is_asking(const http3_client *t) {
     return false;
 }
 
-/* What is missing of it, from the connection in use. */
+/* Requests the missing bytes on the connection in use. */
 static bool submit(http3_client *t, client_request *r, uint64_t now) {
     if (!http3_client_is_asking(t) || r->waits)
         t->heard_at = now;
@@ -68,7 +68,7 @@ static void request_failed(http3_client *t, client_request *r, const char *messa
     t->cb.failed(t->cb.user, r->id, message, t->now);
 }
 
-/* Does the response's head promise the bytes that were asked for? A server may answer with all there is. */
+/* Whether the head announces the requested range, or the complete resource. */
 static bool right_range(const client_request *r, const h3_response_head *head) {
     if (head->status == 200)
         return !head->has_content_length || head->content_length > r->last;
@@ -113,7 +113,7 @@ static void on_body(void *user, uint64_t stream, const uint8_t *data, size_t len
     t->heard_at = t->now;
     if (len > 0)
         t->cb.data(t->cb.user, id, offset, data, len, t->now);
-    if (r->is_whole && len == missing && r->open && r->id == id) { /* the rest is not wanted */
+    if (r->is_whole && len == missing && r->open && r->id == id) { /* the rest is not needed */
         r->open = false;
         h3_cancel(t->h3, answered, H3_REQUEST_CANCELLED);
         t->cb.done(t->cb.user, id, t->now);
@@ -138,7 +138,7 @@ static void on_abort(void *user, uint64_t stream, uint64_t error_code) {
     client_request *r = find_stream(t, stream);
     if (!r)
         return;
-    if (t->is_going && error_code == H3_REQUEST_REJECTED) { /* not processed: the next connection asks again */
+    if (t->is_going && error_code == H3_REQUEST_REJECTED) { /* not processed: submitted again on the next connection */
         r->waits = true;
         return;
     }

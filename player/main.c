@@ -1,5 +1,4 @@
-/* xlink-player: plays one video over one transport and writes what happened as JSON Lines. Driver of player/player.h.
- */
+/* xlink-player: plays videos over one transport and writes events as JSON Lines. Driver of player/session.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -21,8 +20,7 @@
 #define PROGRAM    "xlink-player"
 #define MAX_EVENTS 64
 
-/* Whoever follows the log sees events so long after they happened, at most. */
-#define FLUSH_US 250000
+#define FLUSH_US 250000 /* least time between two flushes of the log */
 
 typedef struct {
     player_options options;
@@ -46,7 +44,7 @@ static void on_watch(void *user, int fd, uint32_t events) {
     if (events == 0) {
         epoll_ctl(d->epoll, EPOLL_CTL_DEL, fd, NULL);
     } else if (epoll_ctl(d->epoll, EPOLL_CTL_MOD, fd, &e) != 0 && epoll_ctl(d->epoll, EPOLL_CTL_ADD, fd, &e) != 0) {
-        /* Without a watch, the step after the next timeout finds what there is to do. */
+        /* The step at the next timeout serves the socket without a watch. */
         error_say(PROGRAM, "cannot wait for a socket: %s.", strerror(errno));
     }
 }
@@ -90,7 +88,7 @@ static void run(driver *d, const sigset_t *unblocked) {
     }
 }
 
-/* Opens what the run writes to. False with a sentence on stderr. */
+/* Opens the output files. False with a sentence on stderr. */
 static bool open_files(driver *d, int argc, char **argv) {
     const player_options *o = &d->options;
     d->log = jsonl_open(o->out_file, d->start_us);
@@ -106,7 +104,7 @@ static bool open_files(driver *d, int argc, char **argv) {
     return true;
 }
 
-/* mpshell --start-when-ready starts the links now, and the player starts with them. */
+/* Tells mpshell --start-when-ready to start its links, and waits until it has. */
 static void wait_for_links(void) {
     const char *number = getenv("MPSHELL_READY_FD");
     char byte = 'r';

@@ -13,10 +13,9 @@
 #define DEFAULT_FPS_MILLI 30000
 #define PATH_TEXT_BYTES   160
 
-/* ---- Settings with a form of their own ---- */
+/* ---- Settings with their own syntax ---- */
 
-/* Cuts NAME:LOCALADDR[:TECH] into its parts, *technology NULL when it is not there; an IPv6 address stands in brackets.
- */
+/* Splits NAME:LOCALADDR[:TECH]; *technology is NULL without TECH. An IPv6 address must be in brackets. */
 static bool split_path(char *text, char **address, char **technology) {
     char *colon = strchr(text, ':');
     if (!colon || colon == text || colon - text >= PLAYER_NAME_BYTES)
@@ -159,7 +158,7 @@ void player_options_print_usage(void) {
     settings_help(stdout, quic_setting_rows, SETTING_OF_PLAYER);
 }
 
-/* ---- What is checked once all is known ---- */
+/* ---- Checks after all options are read ---- */
 
 #define fail(error, ...) error_set(error, SETTINGS_ERROR_BYTES, __VA_ARGS__)
 
@@ -266,7 +265,7 @@ bool player_options_check_events(const player_options *o, char *error, size_t ca
     return true;
 }
 
-/* Order, events, management, migration. */
+/* Chooses the primary path and checks the path events. */
 static bool check_paths(player_options *o, char *error) {
     char reason[256];
     player_transport_config *c = &o->transport_config;

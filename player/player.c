@@ -24,26 +24,25 @@ struct player {
     char message[PLAYER_MESSAGE_BYTES];
 
     uint64_t started_at;
-    uint64_t now; /* the state is as of this moment */
+    uint64_t now; /* time of the state */
     bool connected;
     uint64_t connected_at;
 
-    /* What is requested and received. Chunks 0 .. next_chunk-1 are requested; `in_order` is the first byte not
-     * received. */
-    uint64_t end; /* bytes to play, of each video */
-    /* Chunks are numbered on from video to video: video v has chunk_count from v * chunk_count on. */
+    /* Chunks 0 .. next_chunk-1 are requested. `in_order`: first byte of this video that is not received. */
+    uint64_t end; /* bytes to play of each video */
+    /* Video v has the chunks v * chunk_count .. (v + 1) * chunk_count - 1. */
     uint64_t chunk_count, next_chunk, first_incomplete, complete, open;
     uint64_t video, videos, video_started_at;
     chunk_state *chunks;
     uint64_t in_order, received;
-    bool deciding; /* the request for next_chunk is wanted since decided_at */
+    bool deciding; /* player_wants() has returned next_chunk since decided_at */
     uint64_t decided_at;
 
-    /* While playing, the play position at time t is anchor_bytes + floor((t - anchor_at) * bitrate / 8e6); else it is
-     * anchor_bytes. Anchors are whole bytes at whole microseconds, moved only by stalls: no drift. */
+    /* While playing, the play position at time t is anchor_bytes + floor((t - anchor_at) * bitrate / 8e6), at most
+     * in_order; else it is anchor_bytes. The anchor moves only when playing starts or stops, so there is no drift. */
     uint64_t anchor_at, anchor_bytes;
-    uint64_t first_frame_at; /* of this video; XL_NEVER: not yet */
-    uint64_t first_frame_us; /* of the first video, from the start; XL_NEVER: not yet */
+    uint64_t first_frame_at; /* time, of this video; XL_NEVER: not yet */
+    uint64_t first_frame_us; /* latency of the first video; XL_NEVER: not yet */
     uint64_t stall_at, rebuffer_us, stalls, play_us;
     uint64_t next_report;
 };
@@ -132,14 +131,14 @@ static uint64_t position_at(const player *p, uint64_t t) {
     return position < p->in_order ? position : p->in_order;
 }
 
-/* The moment at which the play position reaches a byte if nothing stops it. */
+/* Returns when the play position reaches `byte` without a stall. */
 static uint64_t time_of(const player *p, uint64_t byte) {
     uint64_t ahead = byte > p->anchor_bytes ? byte - p->anchor_bytes : 0;
     uint64_t us = video_us_for(p->config.video.bitrate_bps, ahead);
     return us > XL_NEVER - p->anchor_at ? XL_NEVER : p->anchor_at + us;
 }
 
-/* Messages may hold a peer's or a user's bytes. */
+/* Copies the message, made printable: it may hold a peer's or a user's bytes. */
 static void keep_message(player *p, const char *message) {
     snprintf(p->message, sizeof p->message, "%s", message ? message : "");
     make_printable(p->message);
@@ -163,7 +162,7 @@ static void finish(player *p, player_outcome outcome, const char *message) {
     emit(p, (player_event){.type = PLAYER_EVENT_END});
 }
 
-/* As the server takes it from the QoE signal (paper section 5.2.2). */
+/* Play-time left as the server computes it from the QoE signal (paper section 5.2.2). */
 static uint64_t play_time_left(const player *p, uint64_t now) {
     xl_qoe qoe;
     player_qoe(p, now, &qoe);
@@ -183,7 +182,7 @@ static void report_buffer(player *p) {
             });
 }
 
-/* The viewer goes on to the next video at once; nothing of it was requested before. */
+/* Switches to the next video at once. None of its chunks was requested before. */
 static void next_video(player *p) {
     p->video++;
     p->phase = PHASE_STARTUP;
@@ -193,7 +192,7 @@ static void next_video(player *p) {
     emit(p, (player_event){.type = PLAYER_EVENT_VIDEO, .video = p->video});
 }
 
-/* The play position has reached the end of what is there. */
+/* Handles a play position that has reached in_order: next video, end or stall. */
 static void run_dry(player *p) {
     p->play_us += p->now - p->anchor_at;
     p->anchor_bytes = p->in_order;
@@ -212,7 +211,8 @@ static void run_dry(player *p) {
     emit(p, (player_event){.type = PLAYER_EVENT_STALL_START});
 }
 
-/* Lives through everything up to `now`, in order. What falls on `now` itself waits when there is data to take first. */
+/* Handles all timers before `now` in order, and those at `now` if `inclusive`. Data received at `now` comes before
+ * timers at `now`. */
 static void advance(player *p, uint64_t now, bool inclusive) {
     while (p->phase != PHASE_OVER) {
         uint64_t dry = p->phase == PHASE_PLAYING ? time_of(p, p->in_order) : XL_NEVER;
@@ -240,7 +240,7 @@ static bool buffered_enough(const player *p, uint64_t target_us) {
     return p->in_order == p->end || (buffered > 0 && video_us_for(p->config.video.bitrate_bps, buffered) >= target_us);
 }
 
-/* Starts, or goes on, if what is buffered now suffices. */
+/* Starts or resumes playing if enough is buffered. */
 static void maybe_play(player *p) {
     if (p->phase == PHASE_STARTUP && p->first_frame_at != XL_NEVER && buffered_enough(p, p->config.startup_buffer_us)) {
         emit(p, (player_event){.type = PLAYER_EVENT_PLAY});
@@ -275,7 +275,7 @@ static void complete_chunk(player *p, uint64_t chunk) {
                            .duration_us = c->rct_us});
 }
 
-/* Recomputes in_order after bytes came, and what follows from it. */
+/* Updates in_order after bytes were received, and the state that depends on it. */
 static void take_in_order(player *p) {
     while (p->first_incomplete < p->next_chunk &&
            p->chunks[p->first_incomplete].received == chunk_size(p, p->first_incomplete))
@@ -336,20 +336,20 @@ void player_step(player *p, uint64_t now) {
     advance(p, now, true);
 }
 
-/* Bytes of play time the buffer may hold, on their way included. */
+/* The maximum of buffered and requested bytes. */
 static uint64_t max_buffer_bytes(const player *p) {
     uint64_t bytes = video_bytes_in(p->config.video.bitrate_bps, p->config.max_buffer_us);
     return bytes > 0 ? bytes : 1;
 }
 
-/* The first moment at which the next chunk may be requested, as things stand; XL_NEVER when data must come first. */
+/* Returns when the next chunk may be requested if no data comes before; XL_NEVER: not without data. */
 static uint64_t request_time(const player *p) {
     if (p->phase == PHASE_OVER || !p->connected || p->next_chunk == (p->video + 1) * p->chunk_count ||
         p->open >= p->config.concurrency)
         return XL_NEVER;
     uint64_t next = player_chunk_first(p, p->next_chunk), room = max_buffer_bytes(p);
     uint64_t position = position_at(p, p->now);
-    /* A buffer too small for the start must not lock the player up. */
+    /* Without an open request there is always one more, or a buffer too small to start would block the player. */
     if (next < position + room || (p->phase != PHASE_PLAYING && p->open == 0))
         return p->now;
     return p->phase == PHASE_PLAYING ? time_of(p, next - room + 1) : XL_NEVER;
@@ -389,7 +389,7 @@ uint64_t player_next_timeout(const player *p) {
     next = p->next_report < next ? p->next_report : next;
     uint64_t dry = p->phase == PHASE_PLAYING ? time_of(p, p->in_order) : XL_NEVER;
     next = dry < next ? dry : next;
-    /* A request that is already decided waits for the transport, not for time. */
+    /* A request that is decided waits for the transport, not for a time. */
     uint64_t request = p->deciding ? XL_NEVER : request_time(p);
     return request < next ? request : next;
 }
@@ -398,8 +398,8 @@ bool player_over(const player *p) {
     return p->phase == PHASE_OVER;
 }
 
-/* What is still to be played of the first frame, in frames of the usual duration. At a constant bit rate it plays as
- * long as its bytes do, which is many frames, and the signal counts frames of equal duration. */
+/* The rest of a complete first frame, in frames of the usual duration: the signal counts frames of equal duration, but
+ * at a constant bit rate a large first frame plays for the duration of several. */
 static uint64_t first_frame_left(const player *p, uint64_t position) {
     const video *v = &p->config.video;
     uint64_t end = video_frame_begin(v, 1);
@@ -415,7 +415,7 @@ void player_qoe(const player *p, uint64_t now, xl_qoe *out) {
     uint64_t complete = video_frame_at(v, p->in_order);
     uint64_t next = video_frame_at(v, position);
     next += video_frame_begin(v, next) < position;
-    next = next > 0 ? next : 1; /* the first frame is counted apart */
+    next = next > 0 ? next : 1; /* first_frame_left() counts the first frame */
     *out = (xl_qoe){
         .cached_bytes = p->in_order - position,
         .cached_frames = (complete > next ? complete - next : 0) + first_frame_left(p, position),

@@ -8,9 +8,9 @@
 
 /* Value of "event". */
 const char *player_event_name(player_event_type);
-/* Members beside "t" and "event" as a new object; NULL when there are none. start_us: when t = 0 was. */
+/* Returns the members besides "t" and "event" as a new object; NULL: none. start_us: the time of t = 0. */
 json_t *player_event_fields(const player_event *, uint64_t start_us);
-/* Members of the "summary" record; the caller adds the transport's ("paths", …). */
+/* Returns the members of the "summary" record, to which the caller adds the transport's ("paths", …). */
 json_t *player_summary_fields(const player_summary *);
 
 #endif

@@ -60,7 +60,7 @@ static const char *path_name(const player_session *s, size_t path) {
 
 static void on_path(void *user, size_t path, const char *state, uint64_t now) {
     player_session *s = user;
-    player_step(s->player, now); /* its events up to now come first */
+    player_step(s->player, now); /* events before now come first */
     jsonl_write(s->log, "path", json_pack("{s:s, s:s}", "name", path_name(s, path), "state", state), now);
 }
 
@@ -190,7 +190,7 @@ bool player_session_over(const player_session *s) {
     return player_over(s->player);
 }
 
-/* The exit status and what to say about it. */
+/* Returns the exit status and writes its reason. */
 static int judge(const player_session *s, const player_summary *summary, char *error) {
     const player_transport_config *t = &s->options->transport_config;
     switch (summary->outcome) {

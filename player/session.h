@@ -1,4 +1,4 @@
-/* One play over one transport with its log, sans-IO: what joins player/player.h, a player_transport and the JSON Lines.
+/* One play over one transport with its log, sans-IO. Connects player/player.h, a player_transport and the JSON Lines.
  * The driver (player/main.c, emulator/sim) owns the clock and waits:
  *
  *     player_session_start()
@@ -20,9 +20,9 @@
 
 typedef struct {
     void *user;
-    /* As in player_transport_callbacks; may be NULL for a transport that watches nothing. */
+    /* See player_transport_callbacks; may be NULL for a transport that watches nothing. */
     void (*watch)(void *user, int fd, uint32_t events);
-    /* Keeps bytes of the video from `at` on; false with errno set. NULL: nobody keeps them. */
+    /* Saves bytes at offset `at` of the video; false with errno set. NULL: nothing is saved. */
     bool (*save)(void *user, uint64_t at, const uint8_t *data, size_t len);
 } player_session_hooks;
 
@@ -33,21 +33,21 @@ typedef struct {
     player *player;
     player_transport *transport; /* NULL: could not be created */
     uint64_t start_us;
-    bool has_new_qoe; /* time has passed or data came since the transport asked for the player's state */
+    bool has_new_qoe; /* time has passed, or data came, since the last QoE signal */
 } player_session;
 
-/* Members of the "start" record: the resolved configuration. */
+/* Returns the members of the "start" record: the resolved configuration. */
 json_t *player_session_describe(const player_options *);
 
-/* Creates player and transport; a transport that cannot be created ends the play at once. options and log must outlive
- * the session. False: out of memory. */
+/* Creates player and transport. If the transport cannot be created, the play is over at once. options and log must
+ * outlive the session. False: out of memory. */
 bool player_session_start(player_session *, const player_options *, const player_session_hooks *, jsonl *log,
                           uint64_t now);
 void player_session_step(player_session *, uint64_t now);
 uint64_t player_session_next_timeout(const player_session *);
 bool player_session_over(const player_session *);
-/* Writes the summary and closes the transport. Returns the program's exit status; with one other than 0 a sentence
- * (without full stop) is in error[PLAYER_SESSION_ERROR_BYTES]. */
+/* Writes the summary and closes the transport. Returns the program's exit status; if it is not 0,
+ * error[PLAYER_SESSION_ERROR_BYTES] has a sentence without full stop. */
 int player_session_finish(player_session *, uint64_t now, char *error);
 void player_session_free(player_session *);
 

@@ -1,5 +1,4 @@
-/* HTTP/3 over libxlink, in every QUIC scheme: one connection, one socket for each local address that the scheme uses.
- */
+/* HTTP/3 over libxlink, for every QUIC scheme, with one socket for each local address that the scheme uses. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,22 +12,22 @@
 #include "xlink/session_file.h"
 #include "xlink/udp.h"
 
-#define TRY_INTERFACE_US 1000000 /* how often to look whether an interface that has gone is back */
+#define TRY_INTERFACE_US 1000000 /* between two checks whether an interface is back */
 
 typedef struct {
     player_transport_callbacks cb;
     xl_log_files *logs;
     xl_credentials *credentials;
-    xl_session_file *sessions; /* NULL: none are kept */
+    xl_session_file *sessions; /* NULL: not kept */
     xl_udp *udp;
     http3_client *client;
     bool watching;
     size_t path_count;
     player_path paths[PLAYER_MAX_PATHS];
-    int socket[PLAYER_MAX_PATHS]; /* of each path, -1: none yet */
+    int socket[PLAYER_MAX_PATHS]; /* index of each path's socket; -1: none yet */
     xl_addr bound[PLAYER_MAX_PATHS], server;
-    bool is_gone[PLAYER_MAX_PATHS]; /* its interface */
-    uint64_t try_at;                /* look then whether one is back; XL_NEVER: none is gone */
+    bool is_gone[PLAYER_MAX_PATHS]; /* whether its interface is gone */
+    uint64_t try_at;                /* next check whether one is back; XL_NEVER: none is gone */
 } quic_transport;
 
 static quic_transport *from_handle(player_transport *t) {
@@ -79,7 +78,7 @@ static bool make_credentials(quic_transport *t, const player_transport_config *c
     return t->credentials && keep_session(t, config, error);
 }
 
-/* Opens the path's socket, once; its address is then in t->bound[i]. */
+/* Opens the path's socket if it is not open. t->bound[i] is its address. */
 static bool open_socket(quic_transport *t, size_t i, char *error) {
     const player_path *path = &t->paths[i];
     if (t->socket[i] >= 0)
@@ -96,7 +95,7 @@ static bool open_socket(quic_transport *t, size_t i, char *error) {
     return t->socket[i] >= 0;
 }
 
-/* For paths that are added later. */
+/* http3_client_opener for paths that are opened after the start. */
 static bool opener(void *user, size_t i, xl_addr *local) {
     quic_transport *t = user;
     char error[PLAYER_ERROR_BYTES];
@@ -152,14 +151,14 @@ static bool quic_request(player_transport *handle, uint64_t id, uint64_t first, 
     return http3_client_request(from_handle(handle)->client, id, first, last, now);
 }
 
-/* Nobody listens there: known at once, where the network says so. */
+/* Whether an ICMP "port unreachable" came before any datagram: nobody listens on the server's port. */
 static bool was_refused(const quic_transport *t) {
     xl_udp_stats stats;
     xl_udp_get_stats(t->udp, &stats);
     return !http3_client_is_connected(t->client) && stats.refused > 0 && stats.datagrams_received == 0;
 }
 
-/* A path whose interface has gone is abandoned; it returns as a new path when the address is back. */
+/* Abandons a path whose interface is gone. When the address is back, adds it as a new path. */
 static void watch_interfaces(quic_transport *t, uint64_t now) {
     bool any = false, due = now >= t->try_at;
     for (size_t i = 0; i < t->path_count; i++) {
@@ -191,7 +190,7 @@ static void quic_step(player_transport *handle, uint64_t now) {
         return;
     flush(t, now);
     watch_interfaces(t, now);
-    flush(t, now); /* what that made necessary */
+    flush(t, now); /* packets due to the change of paths */
 }
 
 static uint64_t quic_next_timeout(const player_transport *handle) {

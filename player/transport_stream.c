@@ -1,5 +1,5 @@
-/* HTTP/1.1 over a Unix socket: a relay behind the socket carries each connection as one stream of another transport, of
- * which the player knows nothing (docs/reference/stacks.md). A relay that gives up closes the connection. */
+/* HTTP/1.1 over a Unix socket. A relay behind the socket carries each connection as one stream of another transport,
+ * which the player does not know (docs/reference/stacks.md). A relay that gives up closes the connection. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "player/http1_client.h"
 
 typedef struct {
-    http1_transport of; /* first */
+    http1_transport of; /* must be first */
     struct sockaddr_un server;
     unsigned concurrency;
 } stream_transport;
@@ -61,7 +61,7 @@ static json_t *stream_summary(player_transport *handle) {
     return json_pack("{s:i}", "connections", (int)from_handle(handle)->concurrency);
 }
 
-/* What runs over which path, the relay knows. */
+/* No path_stats: only the relay knows the paths. */
 const player_transport_ops player_transport_stream = {
     .name = "stream",
     .uses_socket_file = true,

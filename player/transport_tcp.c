@@ -1,5 +1,5 @@
 /* HTTP/1.1 over the kernel's TCP or MPTCP. Each connection is bound to the primary path's address. With MPTCP the
- * kernel adds subflows over the other addresses as its endpoints (`ip mptcp`) say. */
+ * kernel adds subflows over the other addresses as configured by `ip mptcp endpoint`. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -15,7 +15,7 @@
 #include "player/http1_client.h"
 
 typedef struct {
-    http1_transport of; /* first */
+    http1_transport of; /* must be first */
     bool mptcp;
     xl_addr server;
     player_path paths[PLAYER_MAX_PATHS];
@@ -103,7 +103,7 @@ static player_transport *mptcp_create(const player_transport_config *config,
     return create(config, callbacks, now, true, error);
 }
 
-/* The path that a flow's local address belongs to. */
+/* Returns the path with the flow's local address; 0: none has it. */
 static size_t path_of(const tcp_transport *t, const tcp_flow *flow) {
     for (size_t i = 0; i < t->path_count; i++)
         if (net_same_ip(&t->paths[i].local, &flow->local))
