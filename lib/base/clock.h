@@ -1,4 +1,5 @@
-/* The system's clocks, for programs on sockets and devices. What the simulator shares takes the time as an argument. */
+/* The system's clocks, for programs on sockets and devices. Code that the simulator shares takes the time as an
+ * argument. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
@@ -23,7 +24,7 @@ static inline void clock_sleep_until(uint64_t at_us) {
         ;
 }
 
-/* Processor time of user and system, s. */
+/* User plus system processor time, s. */
 static inline double clock_used_s(const struct rusage *used) {
     return (double)(used->ru_utime.tv_sec + used->ru_stime.tv_sec) +
            (double)(used->ru_utime.tv_usec + used->ru_stime.tv_usec) / 1e6;

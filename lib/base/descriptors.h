@@ -1,13 +1,13 @@
-/* File descriptors: how many a process may have, one in reserve, and the end of one. */
+/* Limit, reserve and closing of file descriptors. */
 #ifndef BASE_DESCRIPTORS_H
 #define BASE_DESCRIPTORS_H
 
-/* Raises the process's limit to what it may raise it to. */
+/* Raises the process's soft limit to its hard limit. */
 void descriptors_raise_limit(void);
 
-/* A descriptor that does nothing but keep its place, so that there is one to give up where none is left. -1: none. */
+/* Returns an unused descriptor, which can be closed when the process runs out of descriptors; -1 on failure. */
 int descriptors_reserve(void);
-/* Closes the descriptor if it is one, and makes it -1, which is none. */
+/* Closes *fd unless it is -1, and sets it to -1. */
 void descriptor_close(int *fd);
 
 #endif

@@ -19,7 +19,7 @@ static bool put(text *t, const char *bytes, size_t n) {
     return true;
 }
 
-/* Whatever is rare, or has to be escaped. */
+/* For rare values, and texts with characters to escape. */
 static bool put_by_library(text *t, const json_t *value) {
     size_t room = (size_t)(t->end - t->at), n = json_dumpb(value, t->at, room, JSON_TEXT_FLAGS | JSON_ENCODE_ANY);
     if (n == 0 || n > room)
@@ -40,7 +40,7 @@ static bool put_integer(text *t, json_int_t v) {
     return v < 0 ? put(t, "-", 1) && put_digits(t, -(uint64_t)v, 1) : put_digits(t, (uint64_t)v, 1);
 }
 
-/* A number of millionths with at most twelve digits is written as it is, without zeros at its end. */
+/* Writes numbers of at most twelve digits and six decimals itself, without trailing zeros. */
 static bool put_real(text *t, const json_t *value) {
     double v = json_real_value(value);
     if (v == 0 && !signbit(v))
@@ -74,7 +74,7 @@ static bool put_string(text *t, const json_t *value) {
 
 static bool put_value(text *t, const json_t *value);
 
-/* The names of members are the program's own, with nothing to escape. */
+/* Names of members come from the program and need no escaping. */
 static bool put_object(text *t, json_t *object) {
     const char *name;
     json_t *value;

@@ -12,8 +12,8 @@ struct jsonl {
     FILE *file;
     uint64_t start_us;
     bool failed, shared, is_full;
-    uint64_t limit; /* of the file's size; 0: none */
-    int worker;     /* < 0: not said */
+    uint64_t limit; /* of the file's size, bytes; 0: none */
+    int worker;     /* member "worker"; < 0: none */
 };
 
 static jsonl *open_log(const char *file, const char *mode, uint64_t start_us) {
@@ -57,14 +57,14 @@ void jsonl_limit(jsonl *log, uint64_t bytes) {
     }
 }
 
-/* A line that is longer than most, or has what json_text() leaves to the library. */
+/* For a line of more than LINE_BYTES, or one that json_text() cannot write. */
 static bool put_long_line(FILE *file, json_t *head, json_t *fields) {
     return (!fields || json_object_update(head, fields) == 0) && json_dumpf(head, file, JSON_TEXT_FLAGS) == 0 &&
            putc('\n', file) != EOF;
 }
 
-/* Most lines are short: one write, instead of one for every number and comma. The two objects become one where their
- * texts meet: "}{" is a comma. */
+/* Writes a line in one piece if it is short, as most are. The two objects become one: a comma replaces the "}{"
+ * between their texts. */
 static bool put_line(FILE *file, json_t *head, json_t *fields) {
     char line[LINE_BYTES];
     size_t bytes = json_text(head, line, sizeof line - 1);
@@ -86,7 +86,7 @@ static void write_record(jsonl *log, const char *event, json_t *fields, uint64_t
     if (log->worker >= 0)
         json_object_set_new(head, "worker", json_integer(log->worker));
     log->failed |= !put_line(log->file, head, fields);
-    if (log->shared) /* one write to the end of the file, so that records do not mix */
+    if (log->shared) /* one append per record, so that records do not mix */
         log->failed |= fflush(log->file) != 0;
     json_decref(head);
 }
@@ -109,7 +109,7 @@ void jsonl_write_start(jsonl *log, int argc, char *const *argv, json_t *fields) 
     json_t *start = json_object(), *arguments = json_array();
     for (int i = 0; i < argc; i++) {
         json_t *text = json_string(argv[i]);
-        /* An argument that is not UTF-8 still takes its place. */
+        /* An argument that is not UTF-8 is written as "?". */
         json_array_append_new(arguments, text ? text : json_string("?"));
     }
     json_object_set_new(start, "monotonic_us", json_integer((json_int_t)log->start_us));

@@ -9,28 +9,28 @@
 
 typedef struct jsonl jsonl;
 
-/* Creates (truncates) the file; NULL with errno set. `start_us`: the moment of t = 0 on CLOCK_MONOTONIC. */
+/* Creates or truncates the file. Returns NULL with errno set on failure. `start_us`: CLOCK_MONOTONIC at t = 0. */
 jsonl *jsonl_open(const char *file, uint64_t start_us);
-/* The same for a file that several processes write to, whole records at a time. worker < 0: the first process, which
- * creates (truncates) it; else the member "worker" of all records. */
+/* The same for a file that several processes append to, one complete record at a time. worker < 0: the first process,
+ * which creates or truncates the file; else the member "worker" of its records. */
 jsonl *jsonl_open_shared(const char *file, uint64_t start_us, int worker);
-/* The file's size from which on records are left out; 0: no limit. The last one before the gap is "log_full". A pipe or
- * a device has no size. */
+/* Sets the file size at which a last record "log_full" is written and further ones are left out; 0: no limit. It has no
+ * effect on a pipe or a device. */
 void jsonl_limit(jsonl *, uint64_t bytes);
-/* Writes a record. `fields`: an object or NULL; its reference is taken. A NULL log takes the reference and drops it. */
+/* Writes a record, unless the log is NULL. `fields`: an object or NULL; takes its reference. */
 void jsonl_write(jsonl *, const char *event, json_t *fields, uint64_t now_us);
 /* The first record: "start" with monotonic_us, argv and `fields`. */
 void jsonl_write_start(jsonl *, int argc, char *const *argv, json_t *fields);
-/* False when a record could not be written completely (a full disk). */
+/* False: a record could not be written completely, for example because the disk is full. */
 bool jsonl_flush(jsonl *);
 bool jsonl_close(jsonl *);
 
-/* Prints an object and a line's end on stdout, at once, and takes its reference. 0, a program's status. */
+/* Prints an object and a line end on stdout, flushes it and takes the object's reference. Returns 0, an exit status. */
 int jsonl_print(json_t *, size_t flags);
-/* A server serves: prints "listening" with `fields` as a line, and writes it as a record. The reference is taken. */
+/* Announces that a server is ready: prints and records "listening" with `fields`, whose reference it takes. */
 void jsonl_announce(jsonl *, json_t *fields, uint64_t now_us);
 
-/* A microsecond count as a JSON number in seconds. */
+/* Converts microseconds to a JSON number in seconds. */
 json_t *jsonl_seconds(uint64_t us);
 
 #endif

@@ -20,7 +20,7 @@ bool net_parse_ip(const char *text, xl_addr *out) {
     return out->family != 0;
 }
 
-/* NULL: mpshell has no such path. */
+/* Returns the address of mpshell's path; NULL: there is no such path. */
 static const char *mpshell_address(size_t index, uint8_t family, char *variable, size_t cap) {
     snprintf(variable, cap, "MPSHELL_PATH_%zu_ADDR%s", index, family == 6 ? "6" : "");
     return getenv(variable);
@@ -72,7 +72,7 @@ bool net_parse_endpoint(const char *text, xl_addr *out) {
     }
     memcpy(ip, text, len);
     ip[len] = '\0';
-    /* IPv6 needs its brackets, IPv4 has none. */
+    /* IPv6 needs brackets, IPv4 must have none. */
     return net_parse_ip(ip, out) && bracketed == (out->family == 6) && parse_port(colon + 1, &out->port);
 }
 

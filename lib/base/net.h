@@ -1,4 +1,4 @@
-/* Addresses on the command line and in the kernel's form. */
+/* Conversion of addresses from text, and to and from struct sockaddr. */
 #ifndef BASE_NET_H
 #define BASE_NET_H
 
@@ -14,13 +14,13 @@ bool net_parse_ip(const char *text, xl_addr *out);
 /* "192.0.2.1:443" or "[2001:db8::1]:443"; port 0 is allowed. */
 bool net_parse_endpoint(const char *text, xl_addr *out);
 
-/* An address of this host: "192.0.2.1", "2001:db8::1", or "@I" for that of mpshell's path I, which the environment has.
- * False with a phrase in reason. */
+/* Parses an address of this host: "192.0.2.1", "2001:db8::1", or "@I" for the IPv4 address of mpshell's path I, from
+ * the environment. False with a phrase in reason. */
 bool net_parse_local(const char *text, xl_addr *out, char *reason, size_t cap);
-/* Writes the addresses of mpshell's paths in this family, in order. Returns how many; 0 outside of mpshell. */
+/* Writes the addresses of mpshell's paths in this family, in order. Returns their number; 0 outside of mpshell. */
 size_t net_mpshell_paths(uint8_t family, xl_addr *out, size_t cap);
 
-/* The length of the sockaddr. */
+/* Returns the length of the sockaddr. */
 socklen_t net_to_sockaddr(const xl_addr *addr, struct sockaddr_storage *out);
 bool net_from_sockaddr(const struct sockaddr *sa, xl_addr *out);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DIGITS_MAX   19 /* UINT64_MAX has 20 */
+#define DIGITS_MAX   19 /* one less than those of UINT64_MAX, so that nothing overflows */
 #define DECIMALS_MAX 3
 #define REAL_BYTES   40
 
@@ -39,7 +39,7 @@ bool number_parse_real(const char *text, size_t len, double most, double *value)
         return false;
     memcpy(copy, text, len);
     copy[len] = '\0';
-    if (strspn(copy, "0123456789.eE+-") != len) /* strtod takes more, hexadecimal for one */
+    if (strspn(copy, "0123456789.eE+-") != len) /* strtod() accepts more, for example hexadecimal */
         return false;
     const double number = strtod(copy, &end);
     if (end == copy || *end != '\0' || !(number >= 0.0 && number <= most))

@@ -1,4 +1,4 @@
-/* Numbers in text that people and peers write: no sign, no blanks and, but for number_parse_real(), digits only. */
+/* Parses numbers from people and peers: no sign, no blanks and, except in number_parse_real(), no exponent. */
 #ifndef BASE_NUMBERS_H
 #define BASE_NUMBERS_H
 
@@ -8,15 +8,15 @@
 
 /* A whole number of at most 19 digits. */
 bool number_parse(const char *text, size_t len, uint64_t *value);
-/* A number with at most three decimals, as thousandths: "1.5" gives 1500. A point has digits on both sides. */
+/* A number with at most three decimals, in thousandths: "1.5" gives 1500. A point needs digits on both sides. */
 bool number_parse_milli(const char *text, uint64_t *milli);
 /* A number with decimals, from 0 to most; an exponent is allowed. */
 bool number_parse_real(const char *text, size_t len, double most, double *value);
-/* ms with decimals, from 0 to most, as µs, rounded. */
+/* Milliseconds with decimals, from 0 to most; the result is rounded to µs. */
 bool number_parse_ms(const char *text, size_t len, double most, uint64_t *us);
 bool number_parse_probability(const char *text, size_t len, double *value);
 
-/* Writes the digits, without an end, and gives the place after them. */
+/* Writes the digits without a NUL. Returns the position after them. */
 static inline char *number_put(char *at, uint64_t value) {
     char *end = at + 1;
     for (uint64_t rest = value; rest >= 10; rest /= 10)
@@ -30,7 +30,7 @@ static inline uint64_t min_u64(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-/* A step of a hash. */
+/* One step of a hash. */
 static inline uint64_t number_mix(uint64_t x) {
     x ^= x >> 32;
     x *= UINT64_C(0xd6e8feb86659fd93);

@@ -13,11 +13,11 @@
 #define OPTIONS_MAX     128
 #define NAME_BYTES      64
 #define WANTED_BYTES    160
-#define SHOWN_BYTES     60 /* of a wrong value in an error */
+#define SHOWN_BYTES     60 /* of a wrong value that an error shows */
 #define FIRST_OPTION    256
 #define HELP_OPTION     255
 #define GIVEN_AT_MOST   1e12
-#define DECIMAL_EPSILON 1e-6 /* of a thousandth: 0.1 is not exact in binary */
+#define DECIMAL_EPSILON 1e-6 /* tolerance, in thousandths: 0.1 is not exact in binary */
 
 #define fail(error, ...) error_set(error, SETTINGS_ERROR_BYTES, __VA_ARGS__)
 
@@ -56,7 +56,7 @@ const setting *settings_find(const setting_tables *s, const char *name, void **i
 
 /* ---- One value ---- */
 
-/* What the setting takes, for people. */
+/* Writes which values the setting takes, for error messages. */
 static void describe(const setting *row, char *out, size_t cap) {
     switch (row->kind) {
     case SETTING_WHOLE:
@@ -209,7 +209,7 @@ bool setting_read(const setting *row, void *into, const char *label, const char 
 
 /* ---- The command line ---- */
 
-/* What getopt_long needs, made from the rows: options[i] is rows[i]. */
+/* The options for getopt_long; options[i] belongs to rows[i]. */
 typedef struct {
     struct option options[OPTIONS_MAX + 2];
     char names[OPTIONS_MAX][NAME_BYTES];
@@ -255,7 +255,7 @@ static bool take_option(option_list *list, size_t n, const char *value, char *er
 static bool read_pass(option_list *list, settings_pass pass, int argc, char **argv, bool *help, char *error) {
     int option;
     opterr = 0;
-    optind = 0; /* GNU: from the beginning */
+    optind = 0; /* GNU: restarts the scan */
     while ((option = getopt_long(argc, argv, list->mixed ? ":" : "+:", list->options, NULL)) != -1) {
         if (option == HELP_OPTION) {
             *help = true;
@@ -289,7 +289,7 @@ bool settings_read_args(const setting_tables *s, int argc, char **argv, bool *he
 
 /* ---- JSON ---- */
 
-/* A number with at most three decimals: exact, whatever its binary form is. */
+/* Converts a number with at most three decimals to thousandths, exactly. */
 static bool json_thousandths(const json_t *value, uint64_t *out) {
     const double number = json_is_number(value) ? json_number_value(value) : -1, thousandths = nearbyint(number * 1e3);
     if (!(number >= 0) || number > GIVEN_AT_MOST ||

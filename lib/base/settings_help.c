@@ -1,4 +1,4 @@
-/* What the rows say of themselves: --help, and a description for other programs. */
+/* Output of rows: --help, current values, and a description for other programs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,14 +14,14 @@ static bool has_words(const setting *row) {
     return row->words || row->word_at;
 }
 
-/* "original|fastest" */
+/* Writes "original|fastest". */
 static void join_words(const setting *row, char *out, size_t cap) {
     out[0] = '\0';
     for (size_t i = 0; setting_word(row, i); i++)
         snprintf(out + strlen(out), cap - strlen(out), "%s%s", i > 0 ? "|" : "", setting_word(row, i));
 }
 
-/* "  --ack-path original|fastest" */
+/* Writes "  --ack-path original|fastest". */
 static void write_head(const setting *row, char *out, size_t cap) {
     char words[WORDS_BYTES];
     const char *value = row->value;
@@ -36,7 +36,7 @@ static void write_head(const setting *row, char *out, size_t cap) {
         *c = *c == '_' ? '-' : *c;
 }
 
-/* Words from `column` on, wrapped; further lines are indented. */
+/* Writes the text from `column` on, wrapped, with further lines indented. */
 static void wrap(FILE *out, const char *text, size_t *column) {
     while (*text) {
         const size_t len = strcspn(text, " ");

@@ -8,7 +8,7 @@
 
 #include "base/text_file.h"
 
-#define KNOWN_BYTES    144 /* fits the sentence of fail_unknown() */
+#define KNOWN_BYTES    144 /* fits into the sentence of fail_unknown() */
 #define MAX_YAML_BYTES ((size_t)16 << 20)
 #define MAX_DEPTH      100
 
@@ -30,13 +30,13 @@ bool settings_yaml_fail(const settings_yaml *y, size_t line, const char *format,
     return false;
 }
 
-/* How much deeper the nodes after an event are. */
+/* Returns the change of depth after an event. */
 static int descent(yaml_event_type_t type) {
     return (type == YAML_SEQUENCE_START_EVENT || type == YAML_MAPPING_START_EVENT) -
            (type == YAML_SEQUENCE_END_EVENT || type == YAML_MAPPING_END_EVENT);
 }
 
-/* The time that libyaml takes to load a document grows with the square of its depth. Other mistakes are left to it. */
+/* Limits the depth, because libyaml's time to load a document grows with its square. libyaml finds all other errors. */
 static bool check_depth(const settings_yaml *y, const char *text, size_t length) {
     yaml_parser_t parser;
     yaml_event_t event;
@@ -89,7 +89,7 @@ const char *settings_yaml_text(const yaml_node_t *node) {
 
 /* ---- Members ---- */
 
-/* A word that is the beginning of a name, '-' for '_' or not: names without their unit, and names of options. */
+/* Whether the word is a prefix of the name, with '-' for '_': a name without its unit, or an option's name. */
 static bool begins(const char *name, const char *word) {
     while (*word && (*word == *name || (*word == '-' && *name == '_')))
         word++, name++;
@@ -160,7 +160,7 @@ bool settings_read_yaml(const setting_tables *s, const char *file, char *error) 
     if (!settings_yaml_load(&y, NULL))
         return false;
     const yaml_node_t *root = yaml_document_get_root_node(&y.document);
-    const bool ok = !root || settings_yaml_members(&y, root, s); /* of an empty file nothing is set */
+    const bool ok = !root || settings_yaml_members(&y, root, s); /* an empty file sets nothing */
     settings_yaml_free(&y);
     return ok;
 }

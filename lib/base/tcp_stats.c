@@ -19,7 +19,7 @@
 
 #define MAX_SUBFLOWS 16
 
-/* struct mptcp_info of Linux 6.5 and later, which headers may lack. A kernel fills as much of it as it has. */
+/* struct mptcp_info of Linux 6.5 and later, which headers may lack. Older kernels fill only a part of it. */
 typedef struct {
     uint8_t counts[6];
     uint32_t flags, token;
@@ -50,7 +50,7 @@ static void record(tcp_stats *stats, const struct sockaddr *local, const struct 
     xl_addr from, to;
     if (!net_from_sockaddr(local, &from) || !net_from_sockaddr(remote, &to))
         return;
-    if (to.port == 0) /* it was reset: the kernel has forgotten its peer and its counts */
+    if (to.port == 0) /* after a reset the kernel no longer has the peer and the counts */
         return;
     tcp_flow *flow = find_flow(stats, &from, &to);
     if (flow) {
@@ -75,7 +75,7 @@ void tcp_stats_sample_tcp(tcp_stats *stats, int fd) {
         record(stats, (struct sockaddr *)&local, (struct sockaddr *)&remote, &info);
 }
 
-/* mptcpi_bytes_retrans is no base: it lacks what is sent again when a subflow is stale or closed. */
+/* mptcpi_bytes_retrans cannot be used: it lacks retransmissions due to a stale or closed subflow. */
 uint64_t tcp_stats_reinjected(const tcp_stats *stats) {
     uint64_t first_sent = 0;
     for (size_t i = 0; i < stats->count; i++)
@@ -83,7 +83,7 @@ uint64_t tcp_stats_reinjected(const tcp_stats *stats) {
     return stats->knows_data_sent && first_sent > stats->data_bytes_sent ? first_sent - stats->data_bytes_sent : 0;
 }
 
-/* The bytes that the kernel filled; 0: it is plain TCP. */
+/* Returns the number of bytes that the kernel filled; 0: plain TCP. */
 static size_t read_info(int fd, mptcp_info_6_5 *info) {
     socklen_t len = sizeof *info;
     *info = (mptcp_info_6_5){0};
@@ -108,14 +108,14 @@ void tcp_stats_sample_mptcp(tcp_stats *stats, int fd) {
         struct tcp_info info[MAX_SUBFLOWS];
     } infos = {.head = {.size_subflow_data = sizeof infos.head, .size_user = sizeof infos.info[0]}};
     socklen_t addrs_len = sizeof addrs, infos_len = sizeof infos;
-    /* Both list the subflows in the same order; one that comes or goes in between shows as different counts. */
+    /* Both list the subflows in the same order. If one comes or goes in between, the counts differ. */
     if (getsockopt(fd, SOL_MPTCP, MPTCP_SUBFLOW_ADDRS, &addrs, &addrs_len) != 0 ||
         getsockopt(fd, SOL_MPTCP, MPTCP_TCPINFO, &infos, &infos_len) != 0 ||
         addrs.head.num_subflows != infos.head.num_subflows)
         return;
     for (size_t i = 0; i < addrs.head.num_subflows && i < MAX_SUBFLOWS; i++)
         record(stats, &addrs.addrs[i].sa_local, &addrs.addrs[i].sa_remote, &infos.info[i]);
-    /* Read last, so that what is sent in between is not taken for a copy. */
+    /* Read last, so that data sent in between does not count as re-injected. */
     if (read_info(fd, &info) >= offsetof(mptcp_info_6_5, bytes_received)) {
         stats->knows_data_sent = true;
         stats->data_bytes_sent = info.bytes_sent;

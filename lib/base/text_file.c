@@ -45,7 +45,7 @@ char *file_read(int fd, size_t most, size_t *length) {
     struct stat st;
     if (fstat(fd, &st) != 0)
         return NULL;
-    /* A guess, with room for the read that finds the end. */
+    /* The expected size, with room for the read that finds the end. */
     size_t cap = S_ISREG(st.st_mode) && st.st_size > 0 ? (size_t)st.st_size + 2 : FIRST_BYTES;
     if (S_ISREG(st.st_mode) && (size_t)st.st_size > most) {
         errno = EFBIG;
@@ -65,7 +65,7 @@ static char *read_and_close(int fd, size_t most, size_t *length) {
     return text;
 }
 
-/* Without O_NONBLOCK open() itself would wait for a pipe's writer. */
+/* Without O_NONBLOCK, open() would wait for a pipe's writer. */
 static int open_regular(const char *name) {
     struct stat st;
     const int fd = open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);

@@ -1,4 +1,4 @@
-/* Waits for events to the microsecond, without epoll_pwait2(2) too: before Linux 5.11, and under valgrind. */
+/* Waits for events with microsecond resolution, also without epoll_pwait2(2): before Linux 5.11, and under valgrind. */
 #ifndef BASE_WAIT_H
 #define BASE_WAIT_H
 
@@ -8,14 +8,15 @@
 
 #define WAIT_FOREVER UINT64_MAX
 
-/* As epoll_pwait2(2): for timeout_us at most, with these signals unblocked alone; NULL leaves them as they are. Signals
- * are handled where events are ready, too: a flood of datagrams does not keep them back. Returns the number of events,
- * 0 at the timeout, -1 with errno set. */
+/* Like epoll_pwait2(2): waits for at most timeout_us, with the signal mask `unblocked`; NULL: with the current mask.
+ * Pending signals are handled even if events are ready, so that a flood of datagrams does not delay them. Returns the
+ * number of events, 0 at the timeout, -1 with errno set. */
 int wait_events(int epoll, struct epoll_event *events, int most, uint64_t timeout_us, const sigset_t *unblocked);
-/* Handles the signals that are pending. Call it after ppoll(2) has returned descriptors: the kernel delivers none of
- * `unblocked` then. */
+/* Handles pending signals. Call it after ppoll(2) has returned descriptors, because the kernel then delivers no signal.
+ */
 void wait_handle_signals(const sigset_t *unblocked);
-/* The signals (0 ends the list) go to the handler, and come only while *unblocked is the mask, as in wait_events(). */
+/* Installs the handler for these signals (0 ends the list) and blocks them. *unblocked receives the signal mask for
+ * wait_events(), which unblocks them. */
 void wait_catch_signals(const int *signals, void (*handler)(int), sigset_t *unblocked);
 
 #endif
