@@ -13,13 +13,13 @@
 
 #define QLOG_BUFFER 12288
 
-/* A qlog holds no descriptor: it is opened whenever its buffer is full. A server may have thousands of them. */
+/* A qlog is opened only while its buffer is written, because a server may have thousands of them. */
 typedef struct {
     char path[PATH_MAX];
     dev_t device;
     ino_t inode;
-    bool has_failed; /* writing did: what follows is left out, so that the file ends once */
-    size_t len;      /* of the text that is not in the file yet */
+    bool has_failed; /* a write failed; later text is left out, so that the file has no gap */
+    size_t len;      /* of text that is not written yet */
     char text[QLOG_BUFFER];
 } qlog_file;
 
@@ -37,7 +37,7 @@ static void name_qlog(const xl_log_files *files, const char *cid, unsigned copy,
     snprintf(path, PATH_MAX, "%s/%s%s_%s.sqlog", files->qlog_dir, cid, number, is_server ? "server" : "client");
 }
 
-/* A file that nobody had, nor a link of that name (O_EXCL). */
+/* Creates a new file; O_EXCL refuses an existing file or link. Returns its descriptor, or -1. */
 static int create_qlog(const xl_log_files *files, const char *cid, bool is_server, char path[PATH_MAX]) {
     int fd = -1;
     for (unsigned copy = 1; fd < 0 && copy <= SAME_NAME_MAX; copy++) {
@@ -51,7 +51,7 @@ static int create_qlog(const xl_log_files *files, const char *cid, bool is_serve
     return fd;
 }
 
-/* Appends what has gathered. A file that is not the one that was created is left alone. */
+/* Appends the buffer. A file that has replaced the created one is not touched. */
 static void flush_qlog(qlog_file *q) {
     struct stat now;
     bool is_due = q->len > 0 && !q->has_failed;
@@ -114,7 +114,7 @@ static void close_qlog(void *sink) {
     free(sink);
 }
 
-/* Whole lines at once, so that endpoints which share the file do not mix theirs. */
+/* Writes complete lines, so that those of endpoints that share the file do not mix. */
 static void write_keylog(void *user, const char *line) {
     const xl_log_files *files = user;
     fprintf(files->keylog, "%s\n", line);
@@ -140,8 +140,7 @@ static bool open_directory(xl_log_files *files, const char *dir, char *error, si
     return files->qlog_dir != NULL;
 }
 
-/* A file that was there before, with a wider mode: what follows is not for those who could read it till now. Pipes and
- * devices stay what they are. */
+/* Sets mode 0600 on an existing regular file, so that only its owner can read the new lines. */
 static bool keep_to_owner(int fd) {
     struct stat file;
     if (fstat(fd, &file) != 0)

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#define RECEIVE_ROUNDS 16 /* recvmmsg a socket and call, so that timers get their turn */
+#define RECEIVE_ROUNDS 16 /* recvmmsg() calls per socket and xl_udp_receive(), so that timers are not delayed */
 
-/* What the kernel says beside the payload. */
+/* A message's control data. */
 typedef struct {
     size_t segment_bytes; /* 0: one datagram */
     uint8_t ecn;
@@ -39,7 +39,7 @@ static receive_info read_control(struct msghdr *msg, const udp_socket *s, xl_add
     return info;
 }
 
-/* One message, which may be several datagrams that the kernel put together. */
+/* Passes on a message, which may be several datagrams that the kernel coalesced. */
 static void deliver(xl_udp *u, const udp_socket *s, struct msghdr *msg, size_t len, xl_udp_taker *take, void *user) {
     xl_datagram d = {.local = s->bound};
     udp_from_sockaddr(msg->msg_name, &d.remote);
@@ -75,7 +75,7 @@ static void receive_socket(xl_udp *u, const udp_socket *s, xl_udp_taker *take, v
         for (int i = 0; i < n; i++)
             if (messages[i].msg_len > 0 && !(messages[i].msg_hdr.msg_flags & MSG_TRUNC))
                 deliver(u, s, &messages[i].msg_hdr, messages[i].msg_len, take, user);
-        /* An error is news of an earlier datagram; behind it there may be some to read. */
+        /* An error concerns an earlier datagram that was sent. Received datagrams may follow it. */
         if (n < 0 ? errno == EAGAIN || errno == EWOULDBLOCK : n < RECEIVE_BATCH)
             return;
     }

@@ -1,6 +1,6 @@
-/* A group of sockets on one address, one for each worker process, and the program by which the kernel chooses among
- * them: classic BPF, which needs no privilege. It computes xl_deployment_worker_of() (xlink/deployment.h); the number
- * that it returns is the index of a socket in the order of bind(). */
+/* A group of sockets on one address, one for each worker process, and the program by which the kernel selects one:
+ * classic BPF, which needs no privilege. It computes xl_deployment_worker_of() (xlink/deployment.h) and returns the
+ * index of a socket, in the order of bind(). */
 #include "driver/udp_internal.h"
 
 #include <errno.h>
@@ -88,7 +88,7 @@ static void set(program *p, uint32_t slot, uint32_t value) {
     store(p, slot);
 }
 
-/* HASH = H of the eight bytes at CID_AT */
+/* HASH = hash of the eight bytes at CID_AT */
 static void hash(program *p, xl_hash_key key) {
     load_x(p, CID_AT);
     emit(p, BPF_LD | BPF_IND | BPF_W, 0, 0, 0);
@@ -117,7 +117,8 @@ static void hash(program *p, xl_hash_key key) {
     store(p, HASH);
 }
 
-/* CID_AT, and OCTET_AT where the CID has the rotation, and with a long header the length, of a configuration. */
+/* Sets CID_AT, and OCTET_AT (offset of the CID's last octet) if the CID has the rotation, and in a long header also the
+ * length, of a configuration. */
 static void locate(program *p, const xl_lb *lb, bool is_long) {
     uint32_t cid_at = is_long ? LONG_CID_AT : SHORT_CID_AT;
     set(p, CID_AT, cid_at);
@@ -180,7 +181,7 @@ int xl_udp_open_group(const xl_addr *local, const xl_deployment *d, int fds[], x
             error = fd;
         } else {
             fds[count++] = fd;
-            address = *bound; /* the port that the kernel chose for the first one */
+            address = *bound; /* with the port that the kernel chose for the first socket */
         }
     }
     if (error == 0)

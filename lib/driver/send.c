@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#define MAX_SEGMENTS   64                    /* datagrams a segmented send: the limit of older kernels */
-#define MAX_RUN_BYTES  65507                 /* IPv4's, below that of IPv6; a pacing burst is not longer */
-#define MAX_KEPT_BYTES ((size_t)1024 * 1024) /* a socket: beyond that the endpoint is not asked for more */
+#define MAX_SEGMENTS   64                    /* datagrams per segmented send: the limit of older kernels */
+#define MAX_RUN_BYTES  65507                 /* largest UDP payload of IPv4, which is below IPv6's */
+#define MAX_KEPT_BYTES ((size_t)1024 * 1024) /* per socket: above, no datagram is taken from the endpoint */
 
 static void watch_room(xl_udp *u, size_t index, bool wanted) {
     struct epoll_event event = {.events = EPOLLIN | (wanted ? (uint32_t)EPOLLOUT : 0u), .data.u64 = index};
@@ -24,7 +24,7 @@ static void add_control(struct msghdr *msg, int level, int type, const void *dat
     msg->msg_controllen += CMSG_SPACE(len);
 }
 
-/* Fills in one message for a run; everything it points to must live as long as msg. */
+/* Fills in one message for a run. Everything that it points to must live as long as msg. */
 static void build_message(const udp_socket *s, const udp_run *run, const uint8_t *data, struct msghdr *msg,
                           struct iovec *iov, struct sockaddr_storage *name, udp_control *control) {
     memset(control, 0, sizeof *control);
@@ -74,7 +74,7 @@ static void keep(xl_udp *u, const udp_run *run, const uint8_t *data) {
     u->stats.kept += run->segments;
 }
 
-/* A datagram could not be sent, errno says why. */
+/* Records that a datagram could not be sent, with the reason in errno. */
 static void note_failure(xl_udp *u, const udp_run *run) {
     u->stats.last_dark_errno = (uint64_t)errno;
     udp_note_refusal(&u->sockets[run->socket]);
@@ -91,7 +91,7 @@ static void report_too_large(xl_udp *u, xl_endpoint *endpoint, uint64_t now) {
 
 typedef enum { SENT, NO_ROOM, DARK } send_result;
 
-/* One datagram on its own. */
+/* Sends one run, without sendmmsg(). */
 static send_result send_single(xl_udp *u, const udp_run *run, const uint8_t *data) {
     struct msghdr msg;
     struct iovec iov;
@@ -100,7 +100,7 @@ static send_result send_single(xl_udp *u, const udp_run *run, const uint8_t *dat
     udp_socket *s = &u->sockets[run->socket];
     build_message(s, run, data, &msg, &iov, &name, &control);
     ssize_t n = -1;
-    /* The next send reports an ICMP error of an earlier datagram, once, and then sends nothing. */
+    /* An ICMP error of an earlier datagram makes one send fail, so it is repeated. */
     for (int tries = 0; tries < 3; tries++) {
         u->stats.send_calls++;
         n = sendmsg(s->fd, &msg, 0);
@@ -118,7 +118,7 @@ static send_result send_single(xl_udp *u, const udp_run *run, const uint8_t *dat
     return DARK;
 }
 
-/* Sends the datagrams of a run one by one; those without room are kept. Whether one was sent. */
+/* Sends the datagrams of a run one by one, and keeps those without room. Returns whether one was sent. */
 static bool send_segments(xl_udp *u, const udp_run *run, const uint8_t *data) {
     size_t at = 0;
     bool any = false;
@@ -137,13 +137,14 @@ static bool send_segments(xl_udp *u, const udp_run *run, const uint8_t *data) {
     return any;
 }
 
-/* A run that could not be sent as it is: the reason is in errno. */
+/* Handles a run that could not be sent, with the reason in errno. */
 static void run_failed(xl_udp *u, const udp_run *run, const uint8_t *data) {
     udp_socket *s = &u->sockets[run->socket];
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) {
         keep(u, run, data);
     } else if (run->segments > 1 && (errno == EIO || errno == EINVAL || errno == EMSGSIZE || errno == EOPNOTSUPP)) {
-        /* This kernel or device cannot, if the address is not the reason: port 0 is EINVAL too. */
+        /* If single datagrams can be sent, the kernel or device cannot segment. Else it may be the address: port 0 is
+         * EINVAL too. */
         bool is_unable = errno != EMSGSIZE;
         s->no_segmentation |= send_segments(u, run, data) && is_unable;
     } else {
@@ -166,7 +167,7 @@ static void send_runs(xl_udp *u, size_t from, size_t to) {
     while (from < to) {
         const udp_run *run = &u->runs[from];
         const uint8_t *data = u->arena + run->offset;
-        if (s->kept_bytes > 0) { /* order: behind those that wait */
+        if (s->kept_bytes > 0) { /* to preserve the order */
             keep(u, run, data);
             from++;
             continue;
@@ -202,7 +203,7 @@ static void send_batch(xl_udp *u) {
     u->arena_used = 0;
 }
 
-/* The socket that a datagram from `local` leaves through; -1 if there is none. */
+/* Returns the socket for datagrams from `local`; -1: none. */
 static int socket_for(const xl_udp *u, const xl_addr *local) {
     int wildcard = -1;
     for (size_t i = 0; i < u->count; i++) {
@@ -215,8 +216,8 @@ static int socket_for(const xl_udp *u, const xl_addr *local) {
     return wildcard;
 }
 
-/* Whether two datagrams seem to belong to one connection. A segmented send may be looked at by its first segment only:
- * a server's kernel that chooses a worker by the destination CID would give all of it to one. */
+/* Whether two datagrams have the same destination CID. A receiving kernel may look only at the first segment of a
+ * segmented send, and select a worker for all of it by that CID. */
 static bool same_destination_cid(const uint8_t *a, const uint8_t *b, size_t len) {
     size_t at = a[0] & 0x80 ? 6 : 1, most = at + 8; /* RFC 8999 */
     if ((a[0] ^ b[0]) & 0x80)
@@ -224,7 +225,7 @@ static bool same_destination_cid(const uint8_t *a, const uint8_t *b, size_t len)
     return len >= most && memcmp(a + at, b + at, 8) == 0;
 }
 
-/* Adds the datagram that was just written at the end of the arena to the last run, or begins a new one. */
+/* Adds the datagram at the end of the arena to the last run, or begins a new one. */
 static void add_datagram(xl_udp *u, size_t socket, const xl_datagram *d, size_t len) {
     udp_run *last = u->run_count ? &u->runs[u->run_count - 1] : NULL;
     bool joins = last && last->socket == socket && !u->sockets[socket].no_segmentation && last->ecn == d->ecn &&
@@ -257,13 +258,13 @@ bool xl_udp_has_room(const xl_udp *u) {
     return true;
 }
 
-/* Makes room for one more datagram at the end of the arena. */
+/* Sends the batch if the arena has no room for one more datagram. */
 static void make_room(xl_udp *u) {
     if (u->run_count == SEND_RUNS || ARENA_BYTES - u->arena_used < MAX_DATAGRAM_BYTES)
         send_batch(u);
 }
 
-/* The datagram that lies at the end of the arena. */
+/* Takes the datagram at the end of the arena. */
 static void take_datagram(xl_udp *u, const xl_datagram *d, size_t len) {
     int socket = socket_for(u, &d->local);
     if (socket >= 0)
@@ -280,7 +281,7 @@ void xl_udp_queue(xl_udp *u, const xl_datagram *d, const uint8_t *data) {
 
 void xl_udp_send(xl_udp *u) {
     send_batch(u);
-    u->too_large_count = 0; /* nobody asks */
+    u->too_large_count = 0; /* there is no endpoint to report to */
 }
 
 void xl_udp_flush(xl_udp *u, xl_endpoint *endpoint, uint64_t now) {

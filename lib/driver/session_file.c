@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The file is: name of the server, a zero byte, the session. */
+/* File format: server name, NUL, session. */
 #define NAME_MAX_BYTES 256
 
 struct xl_session_file {
-    char *name; /* NULL: none */
+    char *name; /* of the file; NULL: memory only */
     char server[NAME_MAX_BYTES];
     uint8_t *session;
     size_t len;

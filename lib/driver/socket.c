@@ -98,8 +98,8 @@ void xl_udp_free(xl_udp *u) {
     free(u);
 }
 
-/* ICMP errors queue up at a client's sockets, so that a port where nobody listens shows. (A server's must not: one
- * client that has gone would make sends to others fail.) */
+/* Queues ICMP errors, so that a client sees if nobody listens on the server's port. Not for a server's wildcard socket:
+ * an error of one client would make sends to others fail. */
 static void watch_errors(int fd, uint8_t family) {
     int on = 1;
     if (family == 4)
@@ -108,7 +108,7 @@ static void watch_errors(int fd, uint8_t family) {
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof on);
 }
 
-/* The kernel grants what it may (SO_*BUFFORCE needs CAP_NET_ADMIN) and takes all of these as wishes. */
+/* All options are optional. SO_*BUFFORCE needs CAP_NET_ADMIN; otherwise the kernel limits the buffers. */
 static void tune(int fd, uint8_t family) {
     int on = 1, size = SOCKET_BUFFER_BYTES;
     if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size) != 0)
@@ -116,7 +116,7 @@ static void tune(int fd, uint8_t family) {
     if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) != 0)
         (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     (void)setsockopt(fd, SOL_UDP, UDP_GRO, &on, sizeof on);
-    if (family == 4) { /* never fragment (RFC 9000 section 14), whatever the kernel believes of the path MTU */
+    if (family == 4) { /* never fragment (RFC 9000 section 14), and ignore the kernel's path MTU */
         int probe = IP_PMTUDISC_PROBE;
         (void)setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof probe);
         (void)setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof on);
@@ -184,7 +184,7 @@ int xl_udp_adopt_socket(xl_udp *u, int fd, const xl_addr *bound) {
 }
 
 void udp_note_refusal(udp_socket *s) {
-    /* EINVAL is what Linux says of a source address that is not its own any more. */
+    /* Linux returns EINVAL if it no longer has the source address. */
     static const int speaking[] = {ENETDOWN, EADDRNOTAVAIL, ENETUNREACH, ENODEV, ENXIO, EINVAL};
     for (size_t i = 0; i < sizeof speaking / sizeof speaking[0]; i++)
         s->refused |= errno == speaking[i] && !s->wildcard;

@@ -1,4 +1,4 @@
-/* What the files of the socket driver share. */
+/* Shared by the files of the socket driver. */
 #ifndef UDP_INTERNAL_H
 #define UDP_INTERNAL_H
 
@@ -16,8 +16,8 @@
 
 #define MAX_DATAGRAM_BYTES 65535
 #define CONTROL_BYTES      256
-#define RECEIVE_BATCH      8  /* messages a recvmmsg, each up to a coalesced 64 KiB */
-#define SEND_RUNS          32 /* messages a sendmmsg */
+#define RECEIVE_BATCH      8  /* messages per recvmmsg(), each of up to 64 KiB if coalesced */
+#define SEND_RUNS          32 /* messages per sendmmsg() */
 #define TOO_LARGE_KEPT     16
 #define ARENA_BYTES        ((size_t)256 * 1024)
 
@@ -27,10 +27,10 @@ typedef struct {
     xl_addr local, remote;
     uint8_t ecn;
     size_t offset, len, segment_bytes, segments;
-    bool is_alone; /* nothing may join it: a probe of the path MTU */
+    bool is_alone; /* takes no further datagram: a probe of the path MTU */
 } udp_run;
 
-/* A run that the kernel had no room for. */
+/* A run that waits for room in the socket buffer. */
 typedef struct udp_kept {
     struct udp_kept *next;
     udp_run run;
@@ -41,7 +41,7 @@ typedef struct {
     int fd;
     xl_addr bound;
     bool wildcard, no_segmentation;
-    bool refused; /* the interface seems to have gone */
+    bool refused; /* the interface is gone; see xl_udp_is_refused() */
     udp_kept *kept_first, *kept_last;
     size_t kept_bytes;
 } udp_socket;
@@ -53,7 +53,7 @@ struct xl_udp {
     xl_udp_stats stats;
     uint8_t *receive_buffers; /* RECEIVE_BATCH x MAX_DATAGRAM_BYTES */
     uint8_t *arena;
-    xl_datagram too_large[TOO_LARGE_KEPT]; /* refused by the kernel; the endpoint is to hear of them */
+    xl_datagram too_large[TOO_LARGE_KEPT]; /* refused by the kernel with EMSGSIZE, for xl_endpoint_too_large() */
     size_t too_large_count;
     udp_run runs[SEND_RUNS];
     size_t run_count, arena_used;
@@ -68,13 +68,13 @@ typedef union {
 socklen_t udp_to_sockaddr(const xl_addr *addr, struct sockaddr_storage *out);
 void udp_from_sockaddr(const struct sockaddr_storage *in, xl_addr *out);
 
-/* A tuned, bound, non-blocking socket, or -errno. shared: others may be bound to the same address (SO_REUSEPORT). */
+/* Returns a tuned, bound, non-blocking socket, or -errno. shared: sets SO_REUSEPORT. */
 int udp_open_socket(const xl_addr *local, bool shared, xl_addr *bound);
-/* Empties the socket's queue of ICMP errors; true if there were any. errno stays as it was. */
+/* Empties the socket's queue of ICMP errors. Returns whether there were any. Preserves errno. */
 bool udp_take_errors(xl_udp *, const udp_socket *);
-/* The socket could not send a datagram, errno says why: notes when that speaks of the interface. */
+/* Sets `refused` if errno, the reason why a datagram could not be sent, means that the interface is gone. */
 void udp_note_refusal(udp_socket *);
-/* Sends datagrams that had to wait, as far as there is room now. */
+/* Sends waiting datagrams until the socket buffer is full. */
 void udp_send_kept(xl_udp *, size_t index);
 
 #endif

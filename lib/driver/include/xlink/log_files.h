@@ -3,8 +3,8 @@
  * Each connection has one qlog in JSON-SEQ format, `<original destination CID in hex>_client.sqlog` or
  * `…_server.sqlog`. The client chooses the CID, so an existing file or link is never overwritten: the next names are
  * `<CID>-2_server.sqlog`, `<CID>-3_server.sqlog` and so on. A qlog holds addresses and connection IDs, no secrets and
- * no stream data; its mode is 0644 less the umask. It holds no file descriptor: 12 KiB gather in memory and are then
- * appended, the last at the end of the connection, as long as the file is still the one that was created.
+ * no stream data; its mode is 0644 less the umask. It needs no open descriptor: text is buffered and appended 12 KiB at
+ * a time, the rest at the end of the connection. If the file has been replaced, the rest of the qlog is left out.
  *
  * The key log has NSS format. Lines are appended, so several endpoints may share a file. Whoever has it can decrypt
  * captured traffic, so its mode is 0600; an existing file gets this mode too. */

@@ -36,9 +36,9 @@ typedef struct {
     uint64_t send_calls, receive_calls; /* system calls */
     uint64_t segmented_sends;           /* messages sent with UDP_SEGMENT */
     uint64_t kept;                      /* datagrams that waited because the socket buffer was full */
-    uint64_t dark;                      /* datagrams dropped because the kernel refused to send them */
-    uint64_t last_dark_errno;           /* its reason for the last one */
-    uint64_t refused;                   /* ICMP "port unreachable" received; only for sockets bound to one address */
+    uint64_t dark; /* datagrams dropped: refused by the kernel, no socket for them, or no memory to keep them */
+    uint64_t last_dark_errno; /* errno of the last one that the kernel refused */
+    uint64_t refused;         /* ICMP "port unreachable" received; only for sockets bound to one address */
 } xl_udp_stats;
 
 /* Returns NULL and sets errno on failure. */
@@ -46,11 +46,12 @@ xl_udp *xl_udp_new(void);
 void xl_udp_free(xl_udp *); /* closes the sockets; accepts NULL */
 
 /* Opens a socket bound to `local`. An all-zero ip is the wildcard of its family (IPv6: IPv6 only). Port 0 lets the
- * kernel choose a port. *bound receives the address that was bound; NULL is fine. Returns the socket's index, or
+ * kernel choose a port. *bound receives the bound address; may be NULL. Returns the socket's index, or
  * -errno. */
 int xl_udp_add_socket(xl_udp *, const xl_addr *local, xl_addr *bound);
 
-/* Adds a socket of xl_udp_open_group(), which is open and bound already. Takes ownership of fd, also on failure. */
+/* Adds a socket of xl_udp_open_group(). Takes ownership of fd, also on failure. Returns the socket's index, or
+ * -errno. */
 int xl_udp_adopt_socket(xl_udp *, int fd, const xl_addr *bound);
 
 /* Opens one socket for each worker of a deployment, all on the same address. The kernel passes each datagram to the
@@ -77,7 +78,7 @@ void xl_udp_receive(xl_udp *, xl_endpoint *, uint64_t now);
  * again. */
 void xl_udp_flush(xl_udp *, xl_endpoint *, uint64_t now);
 
-/* The parts of xl_udp_receive() and xl_udp_flush(), for a transport that is no xl_endpoint:
+/* The parts of xl_udp_receive() and xl_udp_flush(), for a transport that is not an xl_endpoint:
  *
  *     xl_udp_receive_each(udp, take, user)
  *     while (xl_udp_has_room(udp) && there is a datagram)
@@ -89,7 +90,8 @@ typedef void xl_udp_taker(void *user, const xl_datagram *, uint8_t *data);
 void xl_udp_receive_each(xl_udp *, xl_udp_taker *take, void *user);
 /* False: the socket buffers are full. The descriptor is readable when there is room again. */
 bool xl_udp_has_room(const xl_udp *);
-/* Copies a datagram of datagram.len bytes, at most 65535, which leaves with the next xl_udp_send() at the latest. */
+/* Copies a datagram of datagram.len bytes, at most 65535. The next xl_udp_send() sends it, if it was not sent
+ * before. */
 void xl_udp_queue(xl_udp *, const xl_datagram *, const uint8_t *data);
 void xl_udp_send(xl_udp *);
 
