@@ -8,11 +8,11 @@
 #include "base/numbers.h"
 #include "base/technology.h"
 
-#define MAX_MILLI   UINT64_C(86400000) /* a day of seconds */
+#define MAX_MILLI   UINT64_C(86400000) /* one day, ms */
 #define TEXT_BYTES  160
 #define ORDER_COUNT (XL_TECH_UNKNOWN + 1)
 
-/* A decimal number with at most three decimals, times 1000. */
+/* Parses a number with at most three decimals, in thousandths. */
 static bool take_milli(const char *text, uint64_t least, uint64_t most, uint64_t *out) {
     return number_parse_milli(text, out) && *out >= least && *out <= most;
 }

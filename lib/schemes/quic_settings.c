@@ -9,7 +9,7 @@
 #include "base/text_file.h"
 #include "schemes/path_grammars.h"
 
-/* Kernel TCP has no idle timeout: with a short one, only QUIC would lose its connection in a long tunnel. */
+/* Kernel TCP has no idle timeout. With a short one, only QUIC would lose its connection in a long outage. */
 #define IDLE_TIMEOUT_US 120000000u
 #define DAY_MS          UINT64_C(86400000)
 #define SETTINGS_MAX    7
@@ -24,7 +24,7 @@ typedef struct {
     bool multipath, migration;
     struct {
         const char *name, *value;
-    } settings[SETTINGS_MAX]; /* what differs from the transport's defaults */
+    } settings[SETTINGS_MAX]; /* those that differ from the transport's defaults */
 } quic_scheme;
 
 static const quic_scheme schemes[] = {
@@ -33,8 +33,8 @@ static const quic_scheme schemes[] = {
     {"vanilla-mp", "multipath QUIC, min-RTT scheduler, no re-injection", .multipath = true, .settings = {{NULL, NULL}}},
     {"vanilla-mp-2021", "vanilla-mp as of 2021: no suspect state, a path is used until it is closed", .multipath = true,
      .settings = {{"suspect", "off"}}},
-    /* The paper's form (sections 5.1 to 5.3). Its thresholds are percentiles of play-time left, th(95) and th(80):
-     * what they come to in milliseconds is measured (`thresholds: [95, 80]` in an experiment). */
+    /* As in the paper (sections 5.1 to 5.3). Its thresholds th(95) and th(80) are percentiles of play-time left, whose
+     * values in ms are measured (`thresholds: [95, 80]` in an experiment). */
     {"xlink",
      "XLINK as the paper describes it: copies of all unacknowledged data under QoE control, ACK_MP on the fastest "
      "path, no suspect state",
@@ -47,8 +47,8 @@ static const quic_scheme schemes[] = {
                   {"suspect", "off"}}},
     {"xlink-lean", "this testbed's form of xlink: only copies that pay, suspect paths, ACK_MP on the original path",
      .multipath = true, .settings = {{"scheduler", "xlink"}, {"reinjection", "frame"}, {"qoe_control", "on"}}},
-    /* Both paths are opened anyway: the delay between two attempts is short, where RFC 8305 section 5 recommends
-     * 250 ms. */
+    /* The delay between attempts is shorter than the 250 ms that RFC 8305 section 5 recommends, because both paths are
+     * opened anyway. */
     {"xlink+",
      "xlink-lean with earliest-delivery scheduling, rescue copies and raced handshakes "
      "(docs/explanation/xlink-plus.md)",
@@ -97,7 +97,7 @@ bool quic_settings_choose(quic_settings *s, const char *name) {
     s->race_us = 0;
     s->name = scheme->name;
     s->scheme.enable_multipath = scheme->multipath;
-    /* Where the peer knows no multipath, the further paths are there to move to. */
+    /* If the peer does not support multipath, the other paths are used for migration. */
     s->scheme.enable_migration = scheme->migration || scheme->multipath;
     for (size_t i = 0; i < SETTINGS_MAX && scheme->settings[i].name; i++) {
         void *into = NULL;

@@ -7,14 +7,14 @@
 
 typedef unsigned __int128 wide;
 
-/* floor((a * b + plus) / c), by 128 bits only where the product does not fit 64: a division of these is a call. */
+/* floor((a * b + plus) / c). Uses 128 bits only if necessary, because their division is a function call. */
 static wide scaled(uint64_t a, uint64_t b, uint64_t plus, uint64_t c) {
     uint64_t product;
     bool fits = !__builtin_mul_overflow(a, b, &product) && !__builtin_add_overflow(product, plus, &product);
     return fits ? product / c : ((wide)a * b + plus) / c;
 }
 
-/* Bytes of one frame time as a fraction: size_numerator / size_denominator. */
+/* Bytes per frame time = size_numerator / size_denominator. */
 static uint64_t size_numerator(uint64_t bitrate_bps) {
     return bitrate_bps * 1000;
 }
@@ -84,16 +84,16 @@ uint64_t video_us_for(uint64_t bitrate_bps, uint64_t bytes) {
 #define BLOCK_BYTES     (8 * BLOCK_WORDS)
 #define CHECKED_AT_ONCE 2048 /* bytes */
 
-/* SplitMix64's finaliser: a permutation. */
+/* SplitMix64's finaliser, a permutation. */
 static inline uint64_t mixed(uint64_t z) {
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
     return z ^ (z >> 31);
 }
 
-/* Word w of block b is mixed((w + 1) * WORD_STEP) ^ mixed(b * BLOCK_STEP), first byte lowest. No two blocks have the
- * same second part, so a range that was shifted, by whole blocks or not, or swapped differs in every word. The first
- * parts are the same in all blocks: made once, in the order of bytes. */
+/* Word w of block b is mixed((w + 1) * WORD_STEP) ^ mixed(b * BLOCK_STEP), little-endian. All blocks have different
+ * second parts, so a range that was shifted or swapped, also by multiples of a block, differs in every word. The first
+ * parts are the same in all blocks and computed once, in little-endian order. */
 static uint64_t first_part[BLOCK_WORDS];
 
 __attribute__((constructor)) static void make_first_parts(void) {
@@ -115,7 +115,7 @@ static inline __attribute__((always_inline)) void fill_vector(uint8_t *buf, cons
     memcpy(buf, &v, sizeof v);
 }
 
-/* `count` whole words of one block. */
+/* Writes `count` complete words of one block. */
 static inline __attribute__((always_inline)) void fill_words(uint8_t *buf, const uint64_t *first, uint64_t second,
                                                              size_t count) {
     const words_of_vector salt = {second, second, second, second};
@@ -148,7 +148,7 @@ static void fill(uint8_t *buf, const uint64_t *first, uint64_t second, size_t co
     fill_words(buf, first, second, count);
 }
 
-/* The up to `len` bytes from `offset` to the end of its word. Returns how many. */
+/* Writes at most `len` bytes, from `offset` to the end of its word. Returns their number. */
 static size_t fill_tail(uint8_t *buf, size_t len, uint64_t offset) {
     size_t skip = offset % 8, n = 8 - skip < len ? 8 - skip : len;
     uint64_t word = first_part[offset / 8 % BLOCK_WORDS] ^ second_part(offset);
@@ -156,7 +156,7 @@ static size_t fill_tail(uint8_t *buf, size_t len, uint64_t offset) {
     return n;
 }
 
-/* What is not a whole word goes by itself, all between as words: this is a server's hot path. */
+/* Writes complete words together, for speed, and the bytes before and after them separately. */
 void video_synthetic_fill(uint8_t *buf, size_t len, uint64_t offset) {
     while (len > 0) {
         size_t w = offset / 8 % BLOCK_WORDS, words = BLOCK_WORDS - w < len / 8 ? BLOCK_WORDS - w : len / 8, n;

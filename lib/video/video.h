@@ -1,8 +1,8 @@
-/* The model of a video that player and server share: sizes, play time, frames, and the content of synthetic ones.
+/* Model of a video for player and server: size, play time, frames, and the content of synthetic videos.
  *
- * A video of N bytes plays N * 8 / bitrate seconds. Its first frame has first_frame_bytes, all later ones the size of
- * one frame time at the bit rate (boundaries are rounded down to whole bytes, so that sizes differ by one byte at most
- * and nothing drifts). Times are microseconds, all arithmetic is exact in 128 bits. */
+ * A video of N bytes plays N * 8 / bitrate seconds. Its first frame has first_frame_bytes, every later one
+ * bitrate / 8 / fps bytes. Frame boundaries are rounded down to whole bytes, so sizes differ by at most one byte and
+ * errors do not accumulate. Times are microseconds. All arithmetic is exact, in up to 128 bits. */
 #ifndef VIDEO_VIDEO_H
 #define VIDEO_VIDEO_H
 
@@ -21,25 +21,25 @@ typedef struct {
     uint64_t first_frame_bytes; /* > 0, <= bytes */
 } video;
 
-/* Fills in a video; first_frame_bytes 0 = four frames' worth. Clamps the first frame to the size. False when a value is
- * zero or beyond the limits above. */
+/* Fills in a video. first_frame_bytes 0: video_default_first_frame(). The first frame is at most the video. False: a
+ * value is 0 or above its limit, or a frame time is less than a byte. */
 bool video_init(video *, uint64_t bytes, uint64_t bitrate_bps, uint32_t fps_milli, uint64_t first_frame_bytes);
-/* Default size of the first frame: four frame times at the bit rate, at least 1. */
+/* Returns the default size of the first frame: four frame times at the bit rate, at least 1 byte. */
 uint64_t video_default_first_frame(uint64_t bitrate_bps, uint32_t fps_milli);
 
 uint64_t video_frame_count(const video *);
-/* First byte of frame i; the end of the video for i >= count. */
+/* Returns the offset of frame i; the video's size for i >= count. */
 uint64_t video_frame_begin(const video *, uint64_t i);
-/* Index of the frame that holds byte `offset`; the count for offset >= bytes. */
+/* Returns the index of the frame that contains byte `offset`; the count for offset >= bytes. */
 uint64_t video_frame_at(const video *, uint64_t offset);
 
-/* Bytes that play in `us`, rounded down; time that `bytes` play, rounded up: the first moment when all are consumed. */
+/* Bytes that play in `us`, rounded down; play time of `bytes` in µs, rounded up. */
 uint64_t video_bytes_in(uint64_t bitrate_bps, uint64_t us);
 uint64_t video_us_for(uint64_t bitrate_bps, uint64_t bytes);
 
-/* Content of /synthetic/<bytes>: byte i is a fixed function of i alone. */
+/* Writes the content of /synthetic/<bytes> from `offset` on. Byte i depends on i only. */
 void video_synthetic_fill(uint8_t *buf, size_t len, uint64_t offset);
-/* Index of the first byte in buf that is not as it must be; len when all are right. */
+/* Returns the index of the first wrong byte in buf; len: all are right. */
 size_t video_synthetic_check(const uint8_t *buf, size_t len, uint64_t offset);
 
 /* Parses "/synthetic/<bytes>", digits only, 1..VIDEO_MAX_BYTES. */
