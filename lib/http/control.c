@@ -17,7 +17,7 @@ static void begin_payload(h3_control *c, uint8_t part) {
     c->part = c->left > 0 ? part : FRAME_TYPE;
 }
 
-/* False: a frame has more payload than its identifier, or less. */
+/* Handles the next integer of the stream. False: a frame's payload is longer or shorter than its identifier. */
 static bool take_number(h3_control *c, uint64_t value) {
     switch (c->part) {
     case STREAM_TYPE:
@@ -37,7 +37,8 @@ static bool take_number(h3_control *c, uint64_t value) {
     }
 }
 
-/* False: a frame is broken. *is_behind: the bytes end behind the identifier of a PRIORITY_UPDATE frame that goes on. */
+/* Parses the next bytes. False: a frame is malformed. *is_behind: the bytes end between the identifier and the rest of
+ * a PRIORITY_UPDATE frame. */
 static bool follow(h3_control *c, const uint8_t *data, size_t len, bool *is_behind) {
     for (size_t i = 0; i < len && c->part != NO_CONTROL_STREAM;) {
         *is_behind = false;
@@ -77,6 +78,6 @@ const uint8_t *h3_control_pass(h3_control *c, uint8_t *room, size_t len, bool is
         return data;
     --*passed;
     c->held = data[*passed];
-    c->has_held = !is_last; /* a control stream that ends ends the connection */
+    c->has_held = !is_last; /* at the end of a control stream the connection ends too */
     return data;
 }

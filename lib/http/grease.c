@@ -5,7 +5,7 @@
 
 #define CONTROL_STREAM 0x00
 #define SETTINGS_FRAME 0x04
-#define SETTING_MOST   9 /* bytes of one: an identifier below 2^30, a value of one byte; rounded up */
+#define SETTING_MOST   9 /* upper limit of bytes per setting: an identifier below 2^30, a value of one byte */
 #define HEADER_BYTES   3 /* stream type, frame type, length below 64 */
 
 static size_t put_varint(uint8_t *out, uint64_t value) {
@@ -20,7 +20,7 @@ static uint64_t reserved(uint64_t random) {
     return 0x1f * (random % (UINT64_C(1) << 24)) + 0x21;
 }
 
-/* At most seven bytes that mean nothing. */
+/* Writes at most seven meaningless bytes. */
 static size_t put_noise(uint8_t *out, uint64_t random) {
     size_t len = random % 8;
     for (size_t i = 0; i < len; i++)

@@ -6,14 +6,14 @@
 
 #define PIECE_BYTES 16384
 
-/* One request and its answer. */
+/* One request and its response. */
 typedef struct exchange {
     struct exchange *next;
     uint64_t stream;
-    char *line; /* server: what has come of the request; client: what is to be sent */
+    char *line; /* server: request received so far, NULL after request(); client: request to send */
     size_t line_len, line_sent;
-    bool asked;      /* server: the request was handed on */
-    bool is_sending; /* the answer, or the request, is not written to its end */
+    bool asked;      /* server: request() was called */
+    bool is_sending; /* the response (server) or request (client) is not completely written */
     h3_body body;
     uint64_t body_sent;
 } exchange;
@@ -90,7 +90,7 @@ static void give_up(hq_session *s, uint64_t stream, uint64_t error_code) {
 
 /* ---- Requests ---- */
 
-/* "GET /path", perhaps with a line end behind it: cuts the path out. NULL: it is something else. */
+/* Returns the path of "GET /path", with or without a line end; NULL: not such a line. */
 static const char *path_of(exchange *e) {
     e->line[e->line_len] = '\0';
     e->line[strcspn(e->line, "\r\n")] = '\0';
@@ -115,7 +115,7 @@ static void take_request(hq_session *s, exchange *e) {
     if (!fin)
         return;
     e->asked = true;
-    char *line = e->line; /* not needed any longer: an answer may take its time */
+    char *line = e->line; /* freed now, because the response may take long */
     const char *path = path_of(e);
     e->line = NULL;
     if (path)
@@ -180,7 +180,7 @@ void hq_refuse(hq_session *s, uint64_t stream, uint64_t error_code) {
 
 /* ---- Writing ---- */
 
-/* As much of the body as there is room for. False: its source failed, or the stream is gone. */
+/* Sends as much of the body as there is room for. False: its source failed, or the stream is closed. */
 static bool send_body(hq_session *s, exchange *e) {
     while (e->is_sending) {
         const uint64_t left = e->body.length - e->body_sent;
@@ -190,7 +190,7 @@ static bool send_body(hq_session *s, exchange *e) {
         if (n < 0 || (n > 0 && !e->body.read(e->body.user, e->body_sent, at, (size_t)n)))
             return false;
         if (n == 0 && len > 0)
-            return true; /* the transport says when there is room again */
+            return true; /* XL_EVENT_STREAM_WRITABLE follows */
         const bool fin = (uint64_t)n == left;
         if (xl_stream_commit(s->connection, e->stream, (size_t)n, fin, NULL) != XL_OK)
             return false;

@@ -27,7 +27,7 @@ static bool copy_span(span s, char *out, size_t cap) {
     return true;
 }
 
-/* Length of the head with its empty line; 0 when that has not come; -431 when it cannot come any more. */
+/* Returns the length of the head including its empty line; 0: incomplete; -431: too long. */
 static ssize_t head_length(const char *buf, size_t len, size_t *scanned) {
     size_t limit = len < HTTP1_MAX_HEAD_BYTES ? len : HTTP1_MAX_HEAD_BYTES;
     size_t from = *scanned > 3 ? *scanned - 3 : 0;
@@ -40,7 +40,7 @@ static ssize_t head_length(const char *buf, size_t len, size_t *scanned) {
     return len >= HTTP1_MAX_HEAD_BYTES ? -431 : 0;
 }
 
-/* Cuts the next CRLF-terminated line off *rest. A bare CR, LF or NUL within is an error (RFC 9112 section 2.2). */
+/* Removes the next CRLF-terminated line from *rest. A bare CR, LF or NUL in it is an error (RFC 9112 section 2.2). */
 static bool next_line(span *rest, span *line) {
     const char *end = memmem(rest->at, rest->len, "\r\n", 2);
     if (!end)
@@ -72,7 +72,7 @@ static bool split_field(span line, span *name, span *value) {
     return true;
 }
 
-/* Does a comma-separated list hold this token? */
+/* Whether a comma-separated list contains this token. */
 static bool list_has(span list, const char *token) {
     while (list.len > 0) {
         const char *comma = memchr(list.at, ',', list.len);
@@ -93,7 +93,7 @@ static bool list_has(span list, const char *token) {
     return false;
 }
 
-/* 0: HTTP/1.0, 1: HTTP/1.1 or a later minor version, -1: something else. */
+/* Returns 0 for HTTP/1.0, 1 for HTTP/1.1 or a later minor version, or a negated status: -400, -505. */
 static int parse_version(span s) {
     if (s.len != 8 || memcmp(s.at, "HTTP/", 5) != 0 || s.at[6] != '.' || s.at[5] < '0' || s.at[5] > '9' ||
         s.at[7] < '0' || s.at[7] > '9')
@@ -101,7 +101,7 @@ static int parse_version(span s) {
     return s.at[5] != '1' ? -505 : s.at[7] != '0';
 }
 
-/* The characters of a host and its port (RFC 3986 section 3.2). It may be empty. */
+/* Whether all characters are allowed in host and port (RFC 3986 section 3.2). True for an empty text. */
 static bool is_authority(span s) {
     for (size_t i = 0; i < s.len; i++)
         if (s.at[i] < '!' || s.at[i] > '~' || strchr("\"#/<>?@\\^`{|}", s.at[i]))
@@ -109,7 +109,7 @@ static bool is_authority(span s) {
     return true;
 }
 
-/* Fields that requests and responses have in common. */
+/* The fields of a request or response. */
 typedef struct {
     bool connection_close, connection_keep_alive, transfer_encoding;
     unsigned hosts;
@@ -144,7 +144,7 @@ static bool take_field(fields *f, span name, span value) {
     return true;
 }
 
-/* 0, or the negated status. */
+/* Returns 0 or the negated status. */
 static ssize_t parse_fields(span rest, fields *f) {
     *f = (fields){0};
     for (unsigned count = 0; rest.len > 2; count++) {
@@ -157,7 +157,8 @@ static ssize_t parse_fields(span rest, fields *f) {
     return 0;
 }
 
-/* "http://host/target": what follows the host, which may be nothing (RFC 9112 section 3.2.2). */
+/* Returns the part of "http://host/target" after the host, which may be empty (RFC 9112 section 3.2.2), or other
+ * targets unchanged. */
 static span without_origin(span target) {
     static const char scheme[] = "http://";
     const size_t from = sizeof scheme - 1;
@@ -170,7 +171,7 @@ static span without_origin(span target) {
     return host.len > 0 && is_authority(host) ? (span){target.at + at, target.len - at} : target;
 }
 
-/* "GET /target HTTP/1.1": 1 or 0 for the minor version, or the negated status. */
+/* Parses "GET /target HTTP/1.1". Returns the minor version, 0 or 1, or the negated status. */
 static ssize_t parse_request_line(span line, http1_request *out) {
     const char *sp1 = memchr(line.at, ' ', line.len);
     const char *sp2 = memrchr(line.at, ' ', line.len);
@@ -193,14 +194,14 @@ static ssize_t parse_request_line(span line, http1_request *out) {
     if (target.len == 0)
         return -400;
     const span path = without_origin(target);
-    const bool needs_root = path.len == 0 || path.at[0] == '?'; /* an origin alone, or one with a query */
+    const bool needs_root = path.len == 0 || path.at[0] == '?'; /* no path after the origin */
     strcpy(out->target, needs_root ? "/" : "");
     return copy_span(path, out->target + needs_root, sizeof out->target - needs_root) ? minor : -414;
 }
 
 ssize_t http1_parse_request(const char *buf, size_t len, size_t *scanned, http1_request *out) {
     *out = (http1_request){0};
-    /* Empty lines before a request are tolerated (RFC 9112 section 2.2): a few. */
+    /* At most four empty lines before a request are ignored (RFC 9112 section 2.2). */
     size_t blank = 0;
     while (blank + 1 < len && blank < 8 && buf[blank] == '\r' && buf[blank + 1] == '\n')
         blank += 2;
@@ -233,7 +234,7 @@ ssize_t http1_parse_request(const char *buf, size_t len, size_t *scanned, http1_
     return head;
 }
 
-/* "bytes 0-99/1000"; other units and forms do not count as a range. */
+/* Parses "bytes 0-99/1000". Other units and forms do not count as a range. */
 static bool parse_content_range(span s, http1_response *out) {
     if (s.len < 6 || strncasecmp(s.at, "bytes ", 6) != 0)
         return false;
@@ -254,7 +255,7 @@ ssize_t http1_parse_response(const char *buf, size_t len, size_t *scanned, http1
     if (head <= 0)
         return head;
     span rest = {buf, (size_t)head}, line;
-    /* "HTTP/1.1 206 Partial Content"; the reason phrase and its space may be missing. */
+    /* "HTTP/1.1 206 Partial Content"; the reason phrase and the space before it may be missing. */
     if (!next_line(&rest, &line) || line.len < 12 || line.at[8] != ' ' || (line.len > 12 && line.at[12] != ' '))
         return -400;
     int minor = parse_version((span){line.at, 8});

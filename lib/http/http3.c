@@ -11,7 +11,7 @@
 #define READ_BYTES          16384
 #define MAX_VECS            16
 #define MAX_HEADERS         24
-#define CLIENT_STREAM_SLACK 256 /* how far ahead of the newest request a client may prioritise streams */
+#define CLIENT_STREAM_SLACK 256 /* streams after the newest request that a client may prioritise in advance */
 
 uint8_t h3_payload[H3_DATA_FRAME_BYTES];
 
@@ -19,7 +19,7 @@ static bool is_client_bidi(uint64_t id) {
     return (id & 3) == 0;
 }
 
-/* The session is broken: tells the peer why. */
+/* Ends the session and closes the connection with nghttp3's error. */
 static void fail(h3_session *s, int liberr, uint64_t now) {
     if (s->failed)
         return;
@@ -39,7 +39,7 @@ xl_frame_mark h3_mark_in_stream(uint64_t headers_bytes, uint64_t body_bytes, con
     const uint64_t full_frame = 1 + 2 + H3_DATA_FRAME_BYTES;
     uint64_t ends[2] = {first, end}, at[2];
     for (size_t i = 0; i < 2; i++) {
-        /* The end of the range is just after its last byte: a frame that begins there does not belong to it. */
+        /* The range ends after its last byte, so a frame that begins there does not belong to it. */
         uint64_t frame = ends[i] / H3_DATA_FRAME_BYTES, within = ends[i] % H3_DATA_FRAME_BYTES;
         uint64_t frame_bytes = body_bytes - frame * H3_DATA_FRAME_BYTES;
         if (frame_bytes > H3_DATA_FRAME_BYTES)
@@ -49,7 +49,7 @@ xl_frame_mark h3_mark_in_stream(uint64_t headers_bytes, uint64_t body_bytes, con
     return (xl_frame_mark){.position = at[0], .size = end > first ? at[1] - at[0] : 0, .priority = mark->priority};
 }
 
-/* Length of the frame that the bytes in vec start with, header included; 0 if they do not hold its header. */
+/* Returns the length of the first frame in vec, including its header; 0: vec does not contain the complete header. */
 static uint64_t first_frame_bytes(const nghttp3_vec *vec, size_t count) {
     uint8_t head[16];
     size_t n = 0;
@@ -105,8 +105,8 @@ void h3_session_free(h3_session *s) {
     free(s);
 }
 
-/* RFC 9114 section 6.2.1, RFC 9204 section 4.2: the streams that live as long as the connection. A session that is
- * resumed may allow fewer, until the handshake is complete. */
+/* Opens the critical streams (RFC 9114 section 6.2.1, RFC 9204 section 4.2). Before the end of the handshake, a resumed
+ * session may allow fewer streams; then they are opened at its end. */
 static void open_critical_streams(h3_session *s, uint64_t now) {
     while (s->critical_count < 3) {
         uint64_t *id = &s->critical[s->critical_count];
@@ -125,10 +125,10 @@ static void open_critical_streams(h3_session *s, uint64_t now) {
         s->ready = true;
 }
 
-/* ---- What the peer has to ignore ---- */
+/* ---- Reserved streams, frames and settings ---- */
 
-/* One stream, once there is room for it beside the critical ones. Like them it goes ahead of responses, whose bytes
- * would keep it back to the connection's end. */
+/* Opens one reserved stream as soon as the peer allows a further stream. It has the priority of critical streams, or
+ * responses would delay it until the end of the connection. */
 static void open_reserved_stream(h3_session *s) {
     uint8_t bytes[H3_GREASE_BYTES];
     uint64_t id;
@@ -141,13 +141,13 @@ static void open_reserved_stream(h3_session *s) {
         h3_log_bytes(s->log, id, true, bytes, len, s->now);
 }
 
-/* Where the stream's bytes so far end with a frame. */
+/* Sends reserved bytes. Call it only at a frame boundary of the stream. */
 static void put_reserved(h3_session *s, uint64_t id, const uint8_t *bytes, size_t len) {
     if (xl_stream_send(s->connection, id, bytes, len, false, NULL) == (ssize_t)len)
         h3_log_bytes(s->log, id, true, bytes, len, s->now);
 }
 
-/* Before the first request's HEADERS. */
+/* Sends the reserved frame, before the first request's HEADERS. */
 static void put_reserved_frame(h3_session *s, uint64_t id) {
     uint8_t bytes[H3_GREASE_BYTES];
     if (!s->grease || s->has_reserved_frame || xl_stream_send_capacity(s->connection, id) < sizeof bytes)
@@ -156,8 +156,8 @@ static void put_reserved_frame(h3_session *s, uint64_t id) {
     put_reserved(s, id, bytes, h3_grease_frame(s->grease, bytes));
 }
 
-/* nghttp3 has no call for reserved settings: they join what it writes first on the control stream. False: they do not,
- * and the bytes are still to be sent. */
+/* Adds a reserved setting and a reserved frame to nghttp3's first bytes on the control stream, because nghttp3 has no
+ * function for reserved settings. False: nothing was sent, and the caller sends the bytes. */
 static bool put_reserved_settings(h3_session *s, const nghttp3_vec *vec, size_t count, size_t *all) {
     uint8_t begin[H3_GREASE_BYTES], bytes[2 * H3_GREASE_BYTES];
     if (!s->grease || s->has_reserved_settings)
@@ -188,7 +188,8 @@ static void recall_settings(h3_session *s) {
         s->peer = s->peer_remembered;
 }
 
-/* RFC 9114 section 7.2.4.2: a server that took 0-RTT data allows no less than it did before. */
+/* Checks that a server that accepted 0-RTT data does not reduce its settings (RFC 9114 section 7.2.4.2), and remembers
+ * them. */
 static void take_settings(h3_session *s, uint64_t id, const uint8_t *data, size_t len, uint64_t now) {
     if (s->is_server || !h3_settings_feed(&s->settings, id, data, len) ||
         !h3_settings_parse(s->settings.found, s->settings.found_len, &s->peer))
@@ -202,7 +203,7 @@ static void take_settings(h3_session *s, uint64_t id, const uint8_t *data, size_
                         now);
 }
 
-/* A client's new request: nghttp3 needs to know how far stream IDs have come. NULL: out of memory. */
+/* Returns a new stream for a client's request, after raising nghttp3's stream limit; NULL: out of memory. */
 static h3_stream *accept_stream(h3_session *s, uint64_t id) {
     uint64_t limit = id / 4 + 1 + CLIENT_STREAM_SLACK;
     if (limit > s->max_client_streams) {
@@ -212,7 +213,7 @@ static h3_stream *accept_stream(h3_session *s, uint64_t id) {
     return h3_stream_new(s, (int64_t)id);
 }
 
-/* Whether n more bytes of a request may be kept; then they are counted. */
+/* Counts n more bytes of a request's head. False: they exceed a limit. */
 static bool has_room_for(h3_session *s, h3_stream *st, size_t n) {
     if (!s->is_server || st->head_done)
         return true;
@@ -246,7 +247,7 @@ static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
                 return;
             st->read_ended = fin;
             if (st->over)
-                continue; /* given up: its bytes are read only to give the credit back */
+                continue; /* the stream is over; reading only returns flow control credit */
             if (!has_room_for(s, st, len)) {
                 h3_stream_refuse(s, st, H3_EXCESSIVE_LOAD);
                 continue;
@@ -267,10 +268,11 @@ static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
         if (s->failed)
             return;
         nghttp3_ssize rv = nghttp3_conn_read_stream(s->h3, (int64_t)id, data, len, fin);
-        h3_log_bytes(s->log, id, false, data, len, now); /* after the fields of a HEADERS frame before DATA */
-        /* What it consumes by itself is all but the payload of DATA frames. */
+        h3_log_bytes(s->log, id, false, data, len, now); /* after nghttp3, so that HEADERS are logged before DATA */
+        /* rv is the number of consumed bytes, without payload of DATA frames. Only payload leaves nghttp3 without
+         * output. */
         s->is_flushed &= rv == 0 && !fin;
-        /* Its body is not as long as announced (RFC 9114 section 4.1.2): an error of the stream alone. */
+        /* A stream error, for example a body of another length than announced (RFC 9114 section 4.1.2). */
         if (rv == NGHTTP3_ERR_MALFORMED_HTTP_MESSAGING && st)
             h3_stream_refuse(s, st, H3_MESSAGE_ERROR);
         else if (rv < 0)
@@ -278,7 +280,7 @@ static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
     }
 }
 
-/* The peer gave up sending. */
+/* Handles RESET_STREAM. */
 static void on_reset(h3_session *s, uint64_t id, uint64_t error_code, uint64_t now) {
     if (!is_client_bidi(id)) {
         h3_forget_opening(s, id);
@@ -310,7 +312,7 @@ static bool is_critical(const h3_session *s, uint64_t id) {
     return false;
 }
 
-/* The peer wants no more of what this side sends. */
+/* Handles STOP_SENDING. */
 static void on_stopped(h3_session *s, uint64_t id, uint64_t error_code, uint64_t now) {
     if (!is_client_bidi(id)) {
         if (is_critical(s, id))
@@ -335,11 +337,11 @@ static void on_done(h3_session *s, uint64_t id, uint64_t now) {
     h3_forget_opening(s, id);
     h3_forget_control(s, id);
     h3_stream *st = h3_stream_find(s, (int64_t)id);
-    if (st) /* nghttp3 never got to know it */
+    if (st) /* nghttp3 did not know the stream, so it has not called on_stream_close() */
         h3_stream_free(s, st);
 }
 
-/* False: the session has failed, or the event is none for nghttp3. */
+/* Ends a rest if nghttp3 needs the event. False: it does not, or the session has failed. */
 static bool wake_for(h3_session *s, xl_event_type type, uint64_t now) {
     if (type != XL_EVENT_STREAM_READABLE && type != XL_EVENT_STREAM_WRITABLE && type != XL_EVENT_STREAM_RESET &&
         type != XL_EVENT_STREAM_STOPPED && type != XL_EVENT_STREAM_DONE)
@@ -390,8 +392,8 @@ void h3_on_event(h3_session *s, const xl_event *event, uint64_t now) {
     }
 }
 
-/* The payload of a DATA frame: as much of its content is made as the transport takes, in its send buffer. Returns how
- * many bytes that were, or a negative xl_error. */
+/* Writes payload of a DATA frame from the body's source into the transport's send buffer, as far as there is room.
+ * Returns the number of bytes, or a negative xl_error. */
 static ssize_t send_payload(h3_session *s, h3_stream *st, size_t len, bool fin, const xl_frame_mark *mark) {
     const uint64_t id = (uint64_t)st->id, offset = st->body_framed - st->chunk_left;
     size_t taken = 0;
@@ -415,7 +417,7 @@ static ssize_t send_payload(h3_session *s, h3_stream *st, size_t len, bool fin, 
     return (ssize_t)taken;
 }
 
-/* Other bytes than payload: nghttp3's own, copied. */
+/* Copies nghttp3's bytes, i.e. all except payload, to the transport. */
 static ssize_t send_bytes(h3_session *s, uint64_t id, const nghttp3_vec *vec, bool fin, const xl_frame_mark *mark) {
     const ssize_t n = xl_stream_send(s->connection, id, vec->base, vec->len, fin, mark);
     if (n > 0)
@@ -427,7 +429,8 @@ static bool is_payload(const nghttp3_vec *vec) {
     return vec->base >= h3_payload && vec->base < h3_payload + sizeof h3_payload;
 }
 
-/* Hands vec to the transport. Returns how many bytes it took, or a negative xl_error. *all: everything, and the FIN. */
+/* Passes vec to the transport. Returns the number of bytes that it took, or a negative xl_error. *all: it took
+ * everything, including the FIN. */
 static ssize_t send_vecs(h3_session *s, uint64_t id, h3_stream *st, const nghttp3_vec *vec, size_t count, bool fin,
                          const xl_frame_mark *mark, bool *all) {
     size_t taken = 0;
@@ -452,7 +455,7 @@ static ssize_t send_vecs(h3_session *s, uint64_t id, h3_stream *st, const nghttp
     return (ssize_t)taken;
 }
 
-/* The bytes are copied: nghttp3 may forget them at once. */
+/* Tells nghttp3 that len bytes are sent and acknowledged: they have been copied, so it may free them. */
 static int took(h3_session *s, int64_t id, size_t len) {
     int rv = nghttp3_conn_add_write_offset(s->h3, id, len);
     return rv != 0 ? rv : nghttp3_conn_add_ack_offset(s->h3, id, len);
@@ -475,7 +478,8 @@ static int after_write(h3_session *s, h3_stream *st, size_t taken, bool all, boo
     return 0;
 }
 
-/* At the response's first byte: the transport learns how long it will be, and where the marked frame lies in it. */
+/* Before the response's first byte, tells the transport its length. Writes the marked frame's place to *mark; false:
+ * there is no mark. */
 static bool announce(h3_session *s, const h3_stream *st, const nghttp3_vec *vec, size_t count, xl_frame_mark *mark) {
     uint64_t headers_bytes = first_frame_bytes(vec, count);
     if (headers_bytes == 0)
@@ -500,7 +504,7 @@ static int pump_stream(h3_session *s, int64_t id, const nghttp3_vec *vec, size_t
     bool marked = st && st->has_body && st->stream_bytes == 0 && announce(s, st, vec, count, &mark);
     bool all;
     ssize_t n = send_vecs(s, (uint64_t)id, st, vec, count, fin, marked ? &mark : NULL, &all);
-    if (n < 0) { /* reset by either side: nothing more goes out */
+    if (n < 0) { /* reset by either side: nothing more is sent */
         nghttp3_conn_shutdown_stream_write(s->h3, id);
         return is_client_bidi((uint64_t)id) ? 0 : NGHTTP3_ERR_H3_CLOSED_CRITICAL_STREAM;
     }
@@ -555,7 +559,7 @@ static json_t *sent_fields(const h3_session *s, const nghttp3_nv *nv, size_t cou
     return fields;
 }
 
-/* RFC 9114 section 4.2.2: each field counts with 32 bytes more. */
+/* Size of a request's field section: name, value and 32 bytes for each field (RFC 9114 section 4.2.2). */
 static uint64_t field_bytes(const char *method, const char *authority, const char *path, const h3_header *headers,
                             size_t count) {
     uint64_t bytes = strlen(":method:scheme:authority:path") + strlen("https") + 4 * 32 + strlen(method) +
@@ -589,7 +593,7 @@ int h3_submit(h3_session *s, const char *method, const char *authority, const ch
     h3_stream *st = h3_stream_new(s, (int64_t)*stream);
     if (!st || nghttp3_conn_submit_request(s->h3, (int64_t)*stream, nv, count, NULL, st) != 0) {
         if (st)
-            st->over = true; /* freed when the transport is done with it */
+            st->over = true; /* freed by on_done() */
         h3_stream_drop(s, *stream, H3_REQUEST_CANCELLED);
         return XL_ERR_MEMORY;
     }

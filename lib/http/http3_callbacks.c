@@ -1,10 +1,10 @@
-/* What nghttp3 calls: fields and bodies that come in, the bodies that it fetches to send. */
+/* nghttp3's callbacks: received fields and bodies, and bodies to send. */
 #include "http/http3_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_VALUE_BYTES 1024 /* of the field values that are kept */
+#define MAX_VALUE_BYTES 1024 /* of a request's path, authority and range */
 
 /* ---- streams ---- */
 
@@ -31,7 +31,7 @@ void h3_stream_close_body(h3_stream *st) {
     st->has_body = false;
 }
 
-/* The head is complete, or gone. */
+/* Stops counting the stream's head, when it is complete or the stream is freed. */
 static void forget_head_bytes(h3_session *s, h3_stream *st) {
     s->heads_bytes -= st->head_bytes;
     st->head_bytes = 0;
@@ -71,7 +71,7 @@ void h3_stream_abort(h3_session *s, h3_stream *st, uint64_t error_code) {
         s->callbacks.abort(s->callbacks.user, (uint64_t)st->id, error_code);
 }
 
-/* ---- fields that come in ---- */
+/* ---- received fields ---- */
 
 static bool parse_uint(const char *text, const char **end, uint64_t *out) {
     uint64_t value = 0;
@@ -86,7 +86,8 @@ static bool parse_uint(const char *text, const char **end, uint64_t *out) {
     return p != text;
 }
 
-/* RFC 9110 section 14.4: "bytes 0-499/1234", or an asterisk for an unknown total. Others are no answer to a range. */
+/* Parses "bytes 0-499/1234", with an asterisk for an unknown total (RFC 9110 section 14.4). Other forms do not
+ * count. */
 static void parse_content_range(h3_response_head *head, const char *text) {
     const char *p = text;
     if (strncmp(p, "bytes ", 6) != 0 || !parse_uint(p + 6, &p, &head->first) || *p++ != '-' ||
@@ -103,7 +104,7 @@ static void response_field(h3_stream *st, int32_t token, const char *name, const
     const char *end;
     uint64_t number;
     if (token == NGHTTP3_QPACK_TOKEN__STATUS && parse_uint(value, &end, &number)) {
-        st->head.status = (unsigned)number; /* nghttp3 has checked that these are three digits */
+        st->head.status = (unsigned)number; /* nghttp3 has checked that there are three digits */
     } else if (token == NGHTTP3_QPACK_TOKEN_CONTENT_LENGTH && parse_uint(value, &end, &number) && *end == '\0') {
         st->head.has_content_length = true;
         st->head.content_length = number;
@@ -127,7 +128,7 @@ static bool request_field(h3_stream *st, int32_t token, nghttp3_vec value) {
     switch (token) {
     case NGHTTP3_QPACK_TOKEN__METHOD:
         if (value.len >= sizeof st->method)
-            value.len = sizeof st->method - 1; /* longer than any method that is answered with more than 405 */
+            value.len = sizeof st->method - 1; /* longer than every supported method, so the response is 405 */
         memcpy(st->method, value.base, value.len);
         return true;
     case NGHTTP3_QPACK_TOKEN__PATH:
@@ -190,7 +191,7 @@ static int on_begin_trailers(nghttp3_conn *h3, int64_t id, void *user, void *str
     return 0;
 }
 
-/* Trailers have the same limit and are otherwise of no interest. */
+/* Trailers have the same limit, and are otherwise ignored. */
 static int on_trailer(nghttp3_conn *h3, int64_t id, int32_t token, nghttp3_rcbuf *name, nghttp3_rcbuf *value,
                       uint8_t flags, void *user, void *stream_user) {
     (void)h3, (void)id, (void)token, (void)flags;
@@ -203,7 +204,7 @@ static int on_trailer(nghttp3_conn *h3, int64_t id, int32_t token, nghttp3_rcbuf
     return 0;
 }
 
-/* RFC 9218: the client says how urgent the response is. */
+/* Applies the response's urgency that the client sent (RFC 9218). */
 static void apply_priority(h3_session *s, h3_stream *st) {
     nghttp3_pri priority;
     if (nghttp3_conn_get_stream_priority(s->h3, &priority, st->id) == 0)
@@ -230,7 +231,7 @@ static int on_end_headers(nghttp3_conn *h3, int64_t id, int fin, void *user, voi
                               .range = st->has_if_range ? NULL : st->range};
         if (s->callbacks.request)
             s->callbacks.request(s->callbacks.user, (uint64_t)id, &request);
-    } else if (st->head.status >= 200) { /* 1xx: the final response is still to come */
+    } else if (st->head.status >= 200) { /* after 1xx the final response follows */
         st->head_done = true;
         if (s->callbacks.response)
             s->callbacks.response(s->callbacks.user, (uint64_t)id, &st->head);
@@ -259,7 +260,7 @@ static int on_end_stream(nghttp3_conn *h3, int64_t id, void *user, void *stream_
     return 0;
 }
 
-/* nghttp3 found a stream malformed, of an unknown type, or too late: it asks to refuse it. */
+/* nghttp3 refuses a stream: malformed, of an unknown type, or too late. */
 static int on_stop_sending(nghttp3_conn *h3, int64_t id, uint64_t code, void *user, void *stream_user) {
     (void)h3;
     h3_session *s = user;
@@ -305,7 +306,7 @@ static int on_stream_close(nghttp3_conn *h3, int64_t id, uint64_t code, void *us
     return 0;
 }
 
-/* ---- bodies that go out ---- */
+/* ---- bodies to send ---- */
 
 static int on_acked_data(nghttp3_conn *h3, int64_t id, uint64_t len, void *user, void *stream_user) {
     (void)h3, (void)id, (void)user;
@@ -315,7 +316,7 @@ static int on_acked_data(nghttp3_conn *h3, int64_t id, uint64_t len, void *user,
     return 0;
 }
 
-/* The next DATA frame: never more than one that the transport has not yet taken. */
+/* Provides the next DATA frame, once the transport has taken the one before. */
 nghttp3_ssize h3_read_data(nghttp3_conn *h3, int64_t id, nghttp3_vec *vec, size_t vec_count, uint32_t *flags,
                            void *user, void *stream_user) {
     (void)h3, (void)id, (void)vec_count, (void)user;

@@ -1,4 +1,4 @@
-/* What the files of the HTTP/3 layer share. */
+/* Shared by the files of the HTTP/3 layer. */
 #ifndef HTTP_HTTP3_INTERNAL_H
 #define HTTP_HTTP3_INTERNAL_H
 
@@ -10,17 +10,17 @@
 #include "http/settings.h"
 
 #define H3_METHOD_BYTES  16
-#define H3_OPENING_BYTES 47 /* a control stream begins with SETTINGS, of some 20 bytes */
+#define H3_OPENING_BYTES 47 /* a control stream begins with SETTINGS, about 20 bytes */
 #define H3_OPENINGS      4  /* the peer's control stream, QPACK's two, and a reserved one */
 
 /* One request and its response. */
 typedef struct h3_stream {
     struct h3_stream *next;
     int64_t id;
-    bool read_ended;            /* the FIN was handed to nghttp3 */
-    bool over;                  /* aborted or cancelled: nothing more is reported to the caller */
-    size_t field_section_bytes; /* of the present section: head, interim response or trailers */
-    size_t head_bytes;          /* server: that came until the head was complete; 0 once it is */
+    bool read_ended;            /* nothing more is passed to nghttp3: FIN or reset */
+    bool over;                  /* ended, aborted or cancelled: no further callback to the caller */
+    size_t field_section_bytes; /* of the current section: head, interim response or trailers */
+    size_t head_bytes;          /* server: bytes received before the head is complete; then 0 */
 
     /* Server: fields of the request. */
     char method[H3_METHOD_BYTES];
@@ -30,22 +30,22 @@ typedef struct h3_stream {
     h3_response_head head;
     bool head_done;
 
-    /* Server: the response's body, up to the end of the newest DATA frame. */
+    /* Server: the response. body_framed: body bytes up to the end of the latest DATA frame. */
     bool responded, has_body;
     h3_body body;
     uint64_t body_framed;
-    size_t chunk_left; /* of the frame's payload, what the transport has not yet taken */
+    size_t chunk_left; /* bytes of that frame's payload that the transport has not taken */
     bool waiting;      /* nghttp3 asked for the next DATA frame before chunk_left was 0 */
-    bool written;      /* all, the FIN included */
+    bool written;      /* completely, including the FIN */
     bool has_mark;
     h3_body_mark mark;
-    uint64_t stream_bytes; /* handed to the transport so far */
+    uint64_t stream_bytes; /* bytes taken by the transport */
 
-    /* For the qlog, NULL without one: the field section that is coming in, and the one that goes out first. */
+    /* For the qlog: the field section that is being received, and the one to be sent first; NULL: none. */
     json_t *fields, *sent_fields;
 } h3_stream;
 
-/* What the peer sent on a stream other than a request's. */
+/* The first bytes of a unidirectional stream of the client. */
 typedef struct {
     uint64_t id;
     uint8_t len, bytes[H3_OPENING_BYTES];
@@ -56,55 +56,55 @@ struct h3_session {
     nghttp3_conn *h3; /* NULL: the session rests */
     h3_callbacks callbacks;
     h3_stream *streams;
-    h3_log *log;  /* NULL: there is no qlog */
-    uint64_t now; /* of the event that is being handled */
+    h3_log *log;  /* NULL: no qlog */
+    uint64_t now; /* time of the current call */
     bool is_server, ready, failed, goaway_received;
-    bool is_flushed;   /* nghttp3 had nothing to write, and since then it was given nothing but payload */
-    bool is_connected; /* the handshake is complete: what is asked for is not 0-RTT data */
-    uint64_t grease;   /* random; 0: nothing reserved is sent */
-    bool has_reserved_stream, has_reserved_settings, has_reserved_frame; /* sent, each once */
-    uint64_t critical[3]; /* streams that live as long as the connection: control, QPACK's two */
+    bool is_flushed;   /* nghttp3 had nothing to write, and has received only payload since */
+    bool is_connected; /* the handshake is complete, so requests are not 0-RTT data */
+    uint64_t grease;   /* random number; 0: no reserved types are sent */
+    bool has_reserved_stream, has_reserved_settings, has_reserved_frame; /* sent, each once per connection */
+    uint64_t critical[3];                                                /* control, QPACK encoder and decoder stream */
     size_t critical_count;
     h3_settings_reader settings;            /* client */
-    h3_peer_settings peer, peer_remembered; /* client: what requests keep to; of the session that is resumed */
+    h3_peer_settings peer, peer_remembered; /* client: limits of requests; those of the resumed session */
     bool has_remembered;
     uint64_t max_client_streams;
-    h3_opening opening[H3_OPENINGS]; /* server: what nghttp3 is given again after a rest */
+    h3_opening opening[H3_OPENINGS]; /* server: input to restore nghttp3 after a rest */
     size_t opening_count;
-    h3_control *controls; /* server: of each unidirectional stream of the client */
-    bool is_restless;     /* it has state that does not come back that way */
+    h3_control *controls; /* server: one for each unidirectional stream of the client */
+    bool is_restless;     /* nghttp3 has state that opening[] cannot restore */
     size_t heads_bytes;   /* server: sum of the streams' head_bytes */
 };
 
-/* Where nghttp3 is told that the payload of a DATA frame lies, of whichever session and stream: it looks at addresses
- * only, and nothing is ever there. The body's source writes into the transport's send buffer. */
+/* nghttp3's placeholder for the payload of all DATA frames, of every session and stream. nghttp3 uses its address only.
+ * The body's source writes into the transport's send buffer instead. */
 extern uint8_t h3_payload[H3_DATA_FRAME_BYTES];
 
 h3_stream *h3_stream_find(const h3_session *, int64_t id);
-h3_stream *h3_stream_new(h3_session *, int64_t id); /* NULL: out of memory */
+h3_stream *h3_stream_new(h3_session *, int64_t id); /* NULL: without memory */
 void h3_stream_free(h3_session *, h3_stream *);
 void h3_stream_close_body(h3_stream *);
-/* Ends a stream in both directions; what is gone already does not mind. */
+/* Closes a stream in both directions, as far as they are open. */
 void h3_stream_drop(h3_session *, uint64_t id, uint64_t error_code);
-/* Tells the caller, once, that nothing more will come of the stream. */
+/* Marks the stream as over and calls abort(), unless it was over. */
 void h3_stream_abort(h3_session *, h3_stream *, uint64_t error_code);
 
-/* nghttp3's part of the session, anew or after a rest. Returns 0 or nghttp3's error. */
+/* Creates nghttp3's part of the session, at first or after a rest. Returns 0 or nghttp3's error. */
 int h3_make(h3_session *);
-int h3_bind(h3_session *); /* the critical streams */
-/* A server notes what came on streams other than requests', and forgets those that are gone. */
+int h3_bind(h3_session *); /* binds the critical streams */
+/* Server: stores bytes of a unidirectional stream for h3_wake(), or forgets them. */
 void h3_note_opening(h3_session *, uint64_t id, const uint8_t *data, size_t len);
 void h3_forget_opening(h3_session *, uint64_t id);
-/* Finds what is known of a client's unidirectional stream, or begins it; NULL: out of memory. */
+/* Finds or creates the filter of a client's unidirectional stream; NULL: out of memory. */
 h3_control *h3_control_of(h3_session *, uint64_t id);
 void h3_forget_control(h3_session *, uint64_t id);
-/* Ends a rest. Returns 0 or nghttp3's error. */
+/* Restores nghttp3 after a rest. Returns 0 or nghttp3's error. */
 int h3_wake(h3_session *);
 
-/* The stream ends by this side's doing, the connection lives. */
+/* Aborts a stream with a stream error, and calls abort(). */
 void h3_stream_refuse(h3_session *, h3_stream *, uint64_t error_code);
 
-/* The callbacks of nghttp3; their user data is the session, a stream's user data its h3_stream. */
+/* nghttp3's callbacks. Their user data is the session; a stream's user data is its h3_stream. */
 extern const nghttp3_callbacks h3_nghttp3_callbacks;
 nghttp3_ssize h3_read_data(nghttp3_conn *, int64_t id, nghttp3_vec *, size_t vec_count, uint32_t *flags, void *user,
                            void *stream_user);

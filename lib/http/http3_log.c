@@ -8,8 +8,8 @@
 #include "http/varint.h"
 
 #define MAX_VALUE_BYTES 1024
-#define KEPT_BYTES      256 /* of the payload of a short frame */
-#define MAX_STREAMS     512 /* a peer opens no more that are followed */
+#define KEPT_BYTES      256 /* of a frame's payload */
+#define MAX_STREAMS     512 /* logged at the same time; further ones are not logged */
 
 enum {
     DATA,
@@ -23,9 +23,9 @@ enum {
 };
 enum { CONTROL, PUSH, QPACK_ENCODER, QPACK_DECODER };
 
-/* One direction of a stream. A varint that is cut by the end of a piece is kept in `head`. */
+/* One direction of a stream. `head` keeps an incomplete varint. */
 typedef struct {
-    bool has_type; /* the frame's, or that of a unidirectional stream */
+    bool has_type; /* the frame's type has been read */
     bool in_payload, is_opaque;
     uint64_t type, left, length;
     uint8_t head[8], kept[KEPT_BYTES];
@@ -35,7 +35,7 @@ typedef struct {
 typedef struct stream {
     struct stream *next;
     uint64_t id;
-    bool is_typed;           /* stream_type_set was logged */
+    bool is_typed;           /* the type of a unidirectional stream has been logged */
     direction directions[2]; /* received, sent */
 } stream;
 
@@ -73,7 +73,7 @@ void h3_log_free(h3_log *log) {
     free(log);
 }
 
-/* Takes data over; NULL: out of memory, and nothing is written. */
+/* Writes an event and frees data; NULL (out of memory) writes nothing. */
 static void write_event(const h3_log *log, const char *name, json_t *data, uint64_t now) {
     char *text = data ? json_dumps(data, JSON_COMPACT) : NULL;
     if (text)
@@ -216,7 +216,7 @@ static void write_frame(const h3_log *log, uint64_t id, bool is_sent, json_t *fr
     write_event(log, frame_event(is_sent), data, now);
 }
 
-/* As log_frame() would write it, without objects: nearly all frames are of this type. */
+/* Writes what log_frame() would, without JSON objects, because nearly all frames are DATA. */
 static void log_data(const h3_log *log, uint64_t id, uint64_t payload_bytes, bool is_sent, uint64_t now) {
     char text[128];
     snprintf(text, sizeof text,
@@ -225,7 +225,7 @@ static void log_data(const h3_log *log, uint64_t id, uint64_t payload_bytes, boo
     xl_connection_log(log->connection, frame_event(is_sent), text, now);
 }
 
-/* A frame whose payload is kept is logged at its end, DATA at its beginning: its payload may come for a long time. */
+/* Logs a frame. It is called at the frame's end, but for DATA at its beginning, because its payload may take long. */
 static void log_frame(const h3_log *log, const stream *st, const direction *d, bool is_sent, uint64_t now) {
     if (d->type == HEADERS || d->type == PUSH_PROMISE)
         return;
@@ -274,7 +274,7 @@ static void take_number(h3_log *log, stream *st, bool is_sent, uint64_t value, u
         log_frame(log, st, d, is_sent, now);
 }
 
-/* Bytes of a frame's payload; how many of them belong to it. */
+/* Takes bytes of a frame's payload. Returns how many belong to it. */
 static size_t take_payload(h3_log *log, stream *st, bool is_sent, const uint8_t *data, size_t len, uint64_t now) {
     direction *d = &st->directions[is_sent];
     size_t n = len < d->left ? len : (size_t)d->left;
@@ -315,7 +315,7 @@ json_t *h3_log_fields(const h3_log *log) {
     return log ? json_array() : NULL;
 }
 
-/* Bytes that are not UTF-8 as hexadecimal digits, under the name that the draft has for them. */
+/* Sets `name`, or if the bytes are not UTF-8, `bytes_name` with hexadecimal digits, as in the draft. */
 static void put_text(json_t *field, const char *name, const char *bytes_name, const uint8_t *text, size_t len) {
     static const char digits[] = "0123456789abcdef";
     char hex[2 * MAX_VALUE_BYTES];

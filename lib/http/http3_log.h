@@ -1,7 +1,7 @@
-/* The events of HTTP/3 in a connection's qlog: draft-ietf-quic-qlog-h3-events-13, with payload lengths in `raw`.
+/* HTTP/3 events in a connection's qlog: draft-ietf-quic-qlog-h3-events-13, with payload lengths in `raw`.
  *
- * Frames and stream types are read from the bytes of the streams, those that are sent and those that arrive, beside
- * nghttp3. HEADERS have their fields decoded, so the session names those. A connection without a qlog costs nothing. */
+ * Frames and stream types are parsed from the sent and received bytes, independently of nghttp3. The decoded fields of
+ * HEADERS come from the session. A connection without a qlog has no cost. */
 #ifndef HTTP_HTTP3_LOG_H
 #define HTTP_HTTP3_LOG_H
 
@@ -11,18 +11,18 @@
 
 typedef struct h3_log h3_log;
 
-h3_log *h3_log_new(xl_connection *, bool is_server); /* NULL: the connection has no qlog, or out of memory */
-void h3_log_free(h3_log *);                          /* NULL is fine, as with all functions here */
+h3_log *h3_log_new(xl_connection *, bool is_server); /* NULL: no qlog, or out of memory */
+void h3_log_free(h3_log *);                          /* accepts NULL, as all functions here */
 
-/* Bytes of a stream, in order: of one that this side sends on, or that it receives from. */
+/* Takes sent or received bytes of a stream, in order. */
 void h3_log_bytes(h3_log *, uint64_t stream, bool is_sent, const uint8_t *, size_t len, uint64_t now);
-/* The stream is over in both directions. */
+/* Frees the state of a stream that is closed in both directions. */
 void h3_log_forget(h3_log *, uint64_t stream);
 
-/* A field section under construction: an array of {"name", "value"}; NULL without a log. Values are cut after 1 KB. */
+/* Returns a new field section, an array of {"name", "value"}, each cut after 1 KiB; NULL without a log. */
 json_t *h3_log_fields(const h3_log *);
 void h3_log_field(json_t *fields, const uint8_t *name, size_t name_len, const uint8_t *value, size_t value_len);
-/* The section is complete: takes the fields over. */
+/* Logs a complete field section. Takes the reference of `fields`. */
 void h3_log_headers(h3_log *, uint64_t stream, bool is_sent, json_t *fields, uint64_t now);
 
 #endif

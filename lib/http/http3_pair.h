@@ -1,5 +1,5 @@
-/* For tests: HTTP/3 between two real endpoints in one process, datagrams exchanged in memory on a virtual clock. The
- * client's side is a session of http3.h, or speaks by hand. */
+/* For tests: HTTP/3 between two real endpoints in one process, with datagrams in memory and a virtual clock. Each side
+ * is a session of http3.h, or the test writes its streams by hand. */
 #ifndef HTTP_HTTP3_PAIR_H
 #define HTTP_HTTP3_PAIR_H
 
@@ -31,7 +31,7 @@ typedef struct {
     uint64_t received;
 } exchange;
 
-/* The side of one endpoint: its connection, its HTTP/3 session unless the test speaks by hand. */
+/* One side: its endpoint, its connection, and unless by_hand its HTTP/3 session. */
 typedef struct {
     xl_endpoint *endpoint;
     xl_connection *connection;
@@ -49,7 +49,7 @@ typedef struct {
     size_t in_air;
     bool network_down;
 
-    /* What the server answers, and what happened to it. */
+    /* The server's response, and what happened to it. */
     uint64_t body_bytes;
     uint64_t fail_body_at; /* UINT64_MAX: never */
     h3_body_mark mark;
@@ -236,7 +236,7 @@ static inline void side_timeout(pair *p, side *s) {
         xl_endpoint_handle_timeout(s->endpoint, p->now);
 }
 
-/* Lets everything happen that is due now, then jumps to the next moment, but not past `until`. */
+/* Handles everything that is due now, then advances the clock to the next event, at most to `until`. */
 static inline void step(pair *p, uint64_t until) {
     size_t kept = 0;
     for (size_t i = 0; i < p->in_air; i++) {

@@ -1,5 +1,5 @@
-/* What nghttp3 holds of a session: made, and of a server's let go while no request is under way. What it knows then is
- * what the critical streams carried, and that is little: it comes back from their first bytes. */
+/* Creates nghttp3's part of a session, and frees a server's while no request is open. Its state is then only that of
+ * the critical streams, and is restored from their first bytes. */
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 #define SPARSE_FROM 8192
 #define MAX_VECS    4
 
-/* nghttp3 takes the memory of 64 streams at once, 44 kB, and 8 kB for the numbers of requests, and uses both from their
- * beginnings on. The pages that it has not come to take no memory, even if malloc() gives what was in use before, nor
- * do any of a session that rests. */
+/* Returns the pages of a large block to the kernel. nghttp3 allocates 44 kB for 64 streams and 8 kB for stream IDs at
+ * once, and uses both from the beginning. So unused pages take no memory, even if malloc() reuses a block, and neither
+ * do those of a resting session. */
 static void drop_pages(uint8_t *at) {
     const size_t size = malloc_usable_size(at);
     if (size < SPARSE_FROM)
@@ -127,7 +127,7 @@ void h3_rest(h3_session *s) {
     s->h3 = NULL;
 }
 
-/* What the critical streams begin with was sent long ago. */
+/* Discards nghttp3's first bytes on the critical streams, which were sent before. */
 static int skip_written(h3_session *s) {
     for (;;) {
         nghttp3_vec vec[MAX_VECS];

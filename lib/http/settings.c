@@ -6,7 +6,7 @@
 
 enum { CONTROL_STREAM = 0x00, FRAME_SETTINGS = 0x04, TABLE_BYTES = 0x01, FIELD_SECTION_BYTES = 0x06, BLOCKED = 0x07 };
 
-/* A control stream begins with its type and then SETTINGS (RFC 9114 section 6.2.1). */
+/* Looks for SETTINGS, which follow the type of a control stream (RFC 9114 section 6.2.1). */
 static bool look(h3_settings_reader *r, const uint8_t *data, size_t len) {
     const uint8_t *end = data + len;
     uint64_t type, frame, bytes;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Takes an integer off the bytes from *at to end. False where they end before it does; *at is as it was. */
+/* Reads an integer from the bytes [*at, end) and advances *at. False: incomplete; *at is unchanged. */
 static inline bool http_varint_get(const uint8_t **at, const uint8_t *end, uint64_t *value) {
     const size_t bytes = *at < end ? (size_t)1 << (**at >> 6) : 1;
     if ((size_t)(end - *at) < bytes)
