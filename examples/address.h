@@ -1,4 +1,4 @@
-/* What the examples read of their command lines. A mistake ends the program with one sentence and status 2. */
+/* Parsing of the examples' command lines. An error ends the program with a sentence and status 2. */
 #ifndef EXAMPLES_ADDRESS_H
 #define EXAMPLES_ADDRESS_H
 
@@ -10,7 +10,7 @@
 
 #include <xlink/xlink.h>
 
-/* "192.0.2.1:443" as an xl_addr; the port may be missing (0). IPv4 only, to keep the examples short. */
+/* Parses "192.0.2.1:443"; without a port, it is 0. IPv4 only, to keep the examples short. */
 static inline xl_addr address_parse(const char *text) {
     xl_addr addr = {.family = 4};
     char host[INET_ADDRSTRLEN] = "";
@@ -26,7 +26,7 @@ static inline xl_addr address_parse(const char *text) {
     return addr;
 }
 
-/* A number of bytes or datagrams, at least 1. */
+/* Parses a number of bytes or datagrams, at least 1. */
 static inline unsigned long long number_parse(const char *text) {
     char *end;
     const unsigned long long number = strtoull(text, &end, 10);

@@ -1,5 +1,5 @@
-/* A multipath QUIC client over libxlink that sends datagrams (RFC 9221) to `serve`, one every 10 ms, and says how many
- * came back and after which time. One path for each LOCAL address.
+/* A multipath QUIC client with libxlink. Sends datagrams (RFC 9221) to `serve`, one every 10 ms, and prints how many
+ * came back and the longest time. One path for each LOCAL address.
  *
  *     datagrams 127.0.0.1:4433 100 127.0.0.1 127.0.0.2
  *
@@ -14,7 +14,7 @@
 #include "address.h"
 
 #define INTERVAL_US 10000
-#define WAIT_US     1000000 /* for the last ones */
+#define WAIT_US     1000000 /* for the last datagrams to return */
 
 typedef struct {
     xl_connection *connection;
@@ -22,7 +22,7 @@ typedef struct {
     bool is_closing, is_over;
 } sender;
 
-/* A datagram holds the time at which it was sent. */
+/* Sends a datagram that contains the current time. */
 static void send_one(sender *s, uint64_t now) {
     uint8_t data[sizeof now];
     memcpy(data, &now, sizeof now);

@@ -1,4 +1,4 @@
-/* A multipath QUIC client over libxlink: downloads N bytes from `serve`, over one path for each LOCAL address.
+/* A multipath QUIC client with libxlink: downloads N bytes from `serve`, over one path for each LOCAL address.
  *
  *     download 127.0.0.1:4433 10000000 127.0.0.1 127.0.0.2
  *

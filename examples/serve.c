@@ -1,5 +1,5 @@
-/* A QUIC server over libxlink: HTTP/0.9 (ALPN "hq-interop"). The request "GET /N" is answered by N bytes.
- * Each datagram (RFC 9221) is sent back.
+/* A QUIC server with libxlink: HTTP/0.9 (ALPN "hq-interop"). The response to "GET /N" has N bytes. Each datagram
+ * (RFC 9221) is sent back.
  *
  *     serve 127.0.0.1:4433
  *
@@ -15,14 +15,14 @@
 
 #include "address.h"
 
-#define MAX_STREAMS 64 /* answers under way, over all connections */
+#define MAX_STREAMS 64 /* open responses, over all connections */
 
 typedef struct {
-    xl_connection *connection; /* NULL: this slot is free */
+    xl_connection *connection; /* NULL: free slot */
     uint64_t stream;
     char request[64];
     size_t request_len;
-    uint64_t left; /* bytes of the answer still to write */
+    uint64_t left; /* bytes of the response that are not written yet */
     bool is_answering;
 } answer;
 
@@ -41,7 +41,7 @@ static answer *answer_of(xl_connection *connection, uint64_t stream) {
     return unused;
 }
 
-/* Writes as much of the answer as the send buffer takes; XL_EVENT_STREAM_WRITABLE calls again. */
+/* Writes as much of the response as the send buffer takes. Called again at XL_EVENT_STREAM_WRITABLE. */
 static void write_answer(answer *a) {
     static const uint8_t zeros[16384];
     while (a->is_answering) {
