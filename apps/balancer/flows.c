@@ -6,7 +6,7 @@
 #include "base/numbers.h"
 
 typedef struct {
-    flow *first, *last; /* first: unused for longest */
+    flow *first, *last; /* in order of use; first: unused for the longest time */
     size_t count;
     uint64_t timeout_us;
 } flow_class;
@@ -174,7 +174,7 @@ void flows_move(flows *t, const size_t moved[]) {
                 flows_remove(t, f);
         }
     }
-    /* All at once: an old index of one flow may be the new one of another. */
+    /* Unlink all before linking any: the bucket of a flow depends on its server's index. */
     for (int i = 0; i < CLASSES; i++)
         for (flow *f = t->class[i].first; f; f = f->next)
             unlink_from_bucket(t, f);

@@ -1,8 +1,8 @@
-/* The flows of a balancer: a client's address and a server, and the socket through which the balancer speaks to that
- * server for that client. The table is bounded, and traffic from forged addresses cannot push out the flows of real
- * connections: a flow is new until its client has answered something that the server sent, by a CID of that server;
- * when the table is full, or half of it is new flows, the new flow unused for longest makes room. Established flows end
- * by idleness alone. */
+/* The flows of a balancer. A flow has a client's address, a server, and the socket for this client's datagrams to that
+ * server. The table is bounded, and traffic from forged addresses cannot evict the flows of real connections: a flow is
+ * new until its client has used a CID of the server after the server has sent something. If the table is full, or half
+ * of it is new flows, the new flow that was unused for the longest time is evicted. Established flows end only when
+ * they are idle, or when their server is removed. */
 #ifndef BALANCER_FLOWS_H
 #define BALANCER_FLOWS_H
 
@@ -13,40 +13,40 @@
 #include "xlink/xlink.h"
 
 typedef struct flow {
-    xl_addr client, local; /* local: the balancer's address that the client speaks to */
+    xl_addr client, local; /* local: the balancer's address that the client uses */
     size_t server;
     int fd;
     bool answered; /* the server has sent something */
     bool established;
     uint64_t used_at;
-    struct flow *chain;           /* in its bucket */
-    struct flow *previous, *next; /* in its class, in order of use */
+    struct flow *chain;           /* next in its bucket */
+    struct flow *previous, *next; /* in the list of new or established flows, in order of use */
 } flow;
 
 typedef struct flows flows;
 
 typedef struct {
-    uint64_t opened, established, expired, evicted, refused; /* refused: the table was full of established ones */
+    uint64_t opened, established, expired, evicted, refused; /* refused: there was no new flow to evict */
     size_t now, most;
 } flows_stats;
 
-/* closed() is called for every flow that goes, before it is freed: close its socket. NULL: out of memory. */
+/* closed() is called before a flow is freed, and must close its socket. Returns NULL without memory. */
 flows *flows_new(size_t most, uint64_t new_timeout_us, uint64_t idle_timeout_us, uint64_t hash_key,
                  void (*closed)(void *user, flow *), void *user);
-void flows_free(flows *); /* NULL is fine */
+void flows_free(flows *); /* accepts NULL */
 
 flow *flows_find(const flows *, const xl_addr *client, const xl_addr *local, size_t server);
-/* Adds one (fd -1), after making room for it. NULL when there is no room. */
+/* Adds a flow with fd -1, if necessary after evicting another. NULL: no room, or no memory. */
 flow *flows_add(flows *, const xl_addr *client, const xl_addr *local, size_t server, uint64_t now);
 void flows_remove(flows *, flow *);
-/* Removes the new flow that is unused for longest, but not `keep`. False: there is none. */
+/* Evicts the new flow other than `keep` that was unused for the longest time. False: there is none. */
 bool flows_evict(flows *, const flow *keep);
-/* The client sent something; by_cid: with a CID of the server's. */
+/* Notes a datagram of the client. by_cid: with a CID of the server. */
 void flows_used_by_client(flows *, flow *, bool by_cid, uint64_t now);
 void flows_used_by_server(flows *, flow *, uint64_t now);
-/* Closes flows that were idle for too long; says when to call again, XL_NEVER without flows. */
+/* Closes flows that were idle for too long. Returns when to call it again; XL_NEVER: no flows. */
 uint64_t flows_expire(flows *, uint64_t now);
-/* Servers have new indices, as router_update() says; flows of those that are gone are closed. */
+/* Applies the servers' new indices of router_update(), and closes flows of removed servers. */
 void flows_move(flows *, const size_t moved[]);
 void flows_get_stats(const flows *, flows_stats *);
 

@@ -15,11 +15,11 @@
 #include "base/net.h"
 
 #define BATCH               32
-#define ROUNDS              8    /* batches from one socket and call, so that the others get their turn */
-#define DATAGRAM_BYTES      9216 /* jumbo frames; longer ones are dropped */
+#define ROUNDS              8    /* batches per socket and call, so that other sockets are not delayed */
+#define DATAGRAM_BYTES      9216 /* for jumbo frames; longer datagrams are dropped */
 #define CONTROL_BYTES       128
 #define SOCKET_BUFFER_BYTES (4 * 1024 * 1024)
-#define NEW_TIMEOUT_US      UINT64_C(15000000) /* longer than the 10 s that a handshake may take */
+#define NEW_TIMEOUT_US      UINT64_C(15000000) /* longer than a handshake, which may take 10 s */
 #define EVENTS              64
 
 typedef union {
@@ -40,7 +40,7 @@ struct forwarder {
     router *router;
     flows *flows;
     forwarder_stats stats;
-    struct epoll_event events[EVENTS]; /* of this round; those of flows that were closed are cleared */
+    struct epoll_event events[EVENTS]; /* of the current step; what of closed flows is set to NULL */
     int event_count;
     struct mmsghdr messages[BATCH];
     struct iovec parts[BATCH];
@@ -94,8 +94,8 @@ static int try_to_server(const forwarder *w, size_t server, void *what) {
     return -1;
 }
 
-/* A socket that is connected to the server; -1: none. Where no descriptor is left, a new flow gives up its own, but not
- * `keep`, as where the table is full. */
+/* Returns a socket that is connected to the server; -1: none. If the process has no descriptor left, evicts a new flow
+ * other than `keep`. */
 static int open_to_server(forwarder *w, size_t server, void *what, const flow *keep) {
     int fd = try_to_server(w, server, what);
     if (fd < 0 && (errno == EMFILE || errno == ENFILE) && flows_evict(w->flows, keep))
@@ -111,7 +111,7 @@ static void on_flow_closed(void *user, flow *f) {
             w->events[i].data.ptr = NULL;
 }
 
-/* ---- Servers that are there or not ---- */
+/* ---- Servers going up and down ---- */
 
 static void on_change(forwarder *w, size_t server, bool has_changed, uint64_t now) {
     if (!has_changed)
@@ -139,7 +139,7 @@ static void from_probed(forwarder *w, size_t server, uint64_t now) {
         on_heard(w, server, now);
 }
 
-/* Without a socket or random bytes nothing can be said of a server: it counts as heard. */
+/* Sends a probe if it is due. If there is no socket or no random bytes for it, the server counts as up. */
 static void ask(forwarder *w, size_t server, uint64_t now) {
     uint8_t probe[HEALTH_PROBE_BYTES], random[2 * HEALTH_ID_BYTES];
     probe_socket *p = &w->probe[server];
@@ -182,7 +182,7 @@ static int receive(forwarder *w, int fd) {
     return recvmmsg(fd, w->messages, BATCH, MSG_DONTWAIT, NULL);
 }
 
-/* The address that a client's datagram came to. */
+/* Returns the destination address of a client's datagram. */
 static xl_addr local_address(const forwarder *w, struct msghdr *m) {
     xl_addr local = w->bound;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
@@ -208,7 +208,7 @@ static flow *flow_for(forwarder *w, const xl_addr *client, const xl_addr *local,
     return f;
 }
 
-/* False where the server's port was closed when an earlier datagram came: this one was not sent. */
+/* False: an ICMP error of an earlier datagram, the server's port is closed, prevented sending. */
 static bool forward(forwarder *w, const xl_addr *client, const xl_addr *local, route r, const uint8_t *data, size_t len,
                     uint64_t now) {
     flow *f = flow_for(w, client, local, r.server, now);
@@ -240,7 +240,7 @@ static void to_server(forwarder *w, struct mmsghdr *m, const uint8_t *data, uint
         return;
     if (forward(w, &client, &local, r, data, m->msg_len, now))
         return;
-    /* Perhaps by another server now; or the same is there again. */
+    /* Once more, perhaps to another server now. */
     r = router_route(w->router, &client, data, m->msg_len, now);
     w->stats.unsent += !forward(w, &client, &local, r, data, m->msg_len, now);
 }
@@ -359,7 +359,7 @@ uint64_t forwarder_tick(forwarder *w, uint64_t now) {
     return a < b ? a : b;
 }
 
-/* Counts follow their servers. */
+/* Moves counts to the servers' new indices. */
 static void move_counts(uint64_t counts[LB_SERVERS_MAX], const size_t moved[], size_t servers) {
     uint64_t old[LB_SERVERS_MAX];
     memcpy(old, counts, sizeof old);

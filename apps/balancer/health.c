@@ -5,8 +5,8 @@
 #define LONG_HEADER   0xc0
 #define CID_BYTES_AT  5
 #define CID_AT        6
-#define NO_ROTATION   0xe0 /* the CID is of no configuration: any worker answers */
-#define RESERVED_BYTE 0x1a /* versions 0x?a?a?a?a exist for this only (RFC 9000 section 15) */
+#define NO_ROTATION   0xe0 /* rotation of a CID without configuration: any worker responds */
+#define RESERVED_BYTE 0x1a /* versions 0x?a?a?a?a are reserved to force Version Negotiation (RFC 9000 section 15) */
 
 void health_init(health *h, uint64_t interval_us, size_t servers, uint64_t now) {
     *h = (health){.interval_us = interval_us, .count = servers};
@@ -33,7 +33,7 @@ bool health_hear(health *h, size_t server, uint64_t now) {
 bool health_refuse(health *h, size_t server) {
     health_server *s = &h->server[server];
     bool was_down = s->is_down;
-    s->is_down = h->interval_us > 0; /* else nothing would find it up again */
+    s->is_down = h->interval_us > 0; /* without probes nothing would detect that it is up again */
     return s->is_down && !was_down;
 }
 

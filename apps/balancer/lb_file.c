@@ -34,7 +34,7 @@ bool lb_parse_server_id(const char *text, size_t bytes, uint8_t out[XL_LB_SERVER
     return bytes <= XL_LB_SERVER_ID_MAX && parse_hex(text, out, bytes);
 }
 
-/* Neither names the value: a key that is wrong by a digit is still nearly a key. */
+/* Errors of read_key() and read_secret() do not show the value, which may be a secret with a typing error. */
 static bool read_key(void *into, const char *text, char *reason, size_t cap) {
     xl_lb_config *c = into;
     snprintf(reason, cap, "takes %zu hexadecimal digits", 2 * sizeof c->key);
@@ -53,7 +53,7 @@ static bool read_address(void *into, const char *text, char *reason, size_t cap)
            error_set(reason, cap, "takes ADDR:PORT with an IP address and a port, not '%.60s'", text);
 }
 
-/* ---- The tables: balancers read all of it again while they run ---- */
+/* ---- The tables; a balancer reads the complete file again at SIGHUP ---- */
 
 #define CONFIG(member) SETTING_FIELD(xl_lb_config, member), .can_reload = true
 
@@ -79,7 +79,7 @@ static const setting secret_row = {"secret", SETTING_OWN, .read = read_secret};
 typedef struct {
     settings_yaml yaml;
     lb_file *out;
-    const yaml_node_t *secret, *configs, *servers; /* members of the document; NULL: not there */
+    const yaml_node_t *secret, *configs, *servers; /* members of the document; NULL: missing */
 } reader;
 
 static yaml_node_t *node_of(reader *r, int index) {
@@ -177,7 +177,7 @@ static bool read_server(reader *r, const yaml_node_t *key, const yaml_node_t *va
 
 static bool read_servers(reader *r) {
     const yaml_node_t *map = r->servers;
-    if (!map || (map->type == YAML_SCALAR_NODE && map->data.scalar.length == 0)) /* none yet */
+    if (!map || (map->type == YAML_SCALAR_NODE && map->data.scalar.length == 0)) /* no servers yet */
         return true;
     if (map->type != YAML_MAPPING_NODE)
         return settings_yaml_fail(&r->yaml, map->start_mark.line, "servers has members ID: {address: \"ADDR:PORT\"}.");
@@ -187,7 +187,7 @@ static bool read_servers(reader *r) {
     return true;
 }
 
-/* Up to version 0.1 the file had sections. Such a line is in no file of the present form. */
+/* Refuses the format of version 0.1, which had sections. The current format cannot have such lines. */
 static bool refuse_sections(const settings_yaml *y, const char *text) {
     for (size_t line = 0; text; line++) {
         text += strspn(text, " \t");

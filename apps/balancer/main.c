@@ -24,9 +24,9 @@ typedef struct {
     forwarder_options forward;
     const char *config_file, *out_file;
     jsonl *log;
-    uint8_t own_secret[XL_STATIC_SECRET_BYTES]; /* key of the hashes where the configuration has no secret */
+    uint8_t own_secret[XL_STATIC_SECRET_BYTES]; /* used if the configuration has no secret */
     size_t server_id_bytes;
-    int spare; /* a descriptor, with which the configuration can be read while flows hold all others */
+    int spare; /* reserved descriptor, to read the configuration even if flows use all others */
     bool help;
 } options;
 
@@ -103,7 +103,7 @@ static void reload(forwarder *w, options *o, jsonl *log) {
         json_t *text = json_string(error);
         jsonl_write(log, "reload_failed", json_pack("{s:o}", "message", text ? text : json_null()), xl_udp_now());
     }
-    jsonl_flush(log); /* whoever sent the signal may be waiting for it */
+    jsonl_flush(log); /* the sender of the signal may wait for it */
     free(file);
 }
 
@@ -169,14 +169,14 @@ static void run(forwarder *w, options *o, jsonl *log, const sigset_t *unblocked)
     close(epoll);
 }
 
-/* Drawn once: a configuration that is read again must not move the clients whose connection ID names no server. */
+/* Draws own_secret, once: rereading the configuration must not move clients that are routed by hash. */
 static bool draw_secret(options *o, char *error) {
     return getrandom(o->own_secret, sizeof o->own_secret, 0) == (ssize_t)sizeof o->own_secret ||
            fail(error, "the system gives no random bytes: %s.", strerror(errno));
 }
 
 static forwarder *start(options *o, xl_addr *bound, char *error) {
-    descriptors_raise_limit(); /* one for each flow */
+    descriptors_raise_limit(); /* one per flow */
     lb_file *file = malloc(sizeof *file);
     if (!file || !draw_secret(o, error) || !read_config(o, file, error)) {
         free(file);

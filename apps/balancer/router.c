@@ -5,7 +5,7 @@
 
 #include "base/numbers.h"
 
-#define MIN_DATAGRAM      21 /* what an endpoint looks at (RFC 9000 section 10.3) */
+#define MIN_DATAGRAM      21 /* endpoints discard shorter ones (RFC 9000 section 10.3) */
 #define MIN_FIRST         1200
 #define LONG_CID_BYTES_AT 5
 #define LONG_CID_AT       6
@@ -14,7 +14,7 @@
 #define NO_SERVER         UINT16_MAX
 
 typedef struct {
-    uint64_t tag, until; /* until 0: empty */
+    uint64_t tag, until; /* until: expiry time, 0: empty */
     uint16_t server;
 } remembered;
 
@@ -80,8 +80,8 @@ const lb_file *router_file(const router *r) {
 
 /* ---- Routing ---- */
 
-/* The destination CID of any version (RFC 8999). A short header does not tell its length: it is all that follows. The
- * QUIC bit says nothing, since endpoints may have agreed to make it random (RFC 9287). */
+/* Finds the destination CID of any version (RFC 8999). A short header does not contain its length, so the longest
+ * possible CID is taken. The QUIC bit is ignored, because endpoints may make it random (RFC 9287). */
 static bool find_cid(const uint8_t *data, size_t len, const uint8_t **cid, size_t *cid_len) {
     if (len < MIN_DATAGRAM)
         return false;
@@ -95,7 +95,7 @@ static bool find_cid(const uint8_t *data, size_t len, const uint8_t **cid, size_
     return *cid_len <= XL_MAX_CID_BYTES && LONG_CID_AT + *cid_len < len && memcmp(data + 1, "\0\0\0\0", 4) != 0;
 }
 
-/* A Handshake packet of QUIC version 1 or 2 (RFC 9369 section 3.2). */
+/* Whether it is a Handshake packet of QUIC version 1 or 2 (RFC 9369 section 3.2). */
 static bool is_handshake(const uint8_t *data) {
     uint8_t type = data[0] & 0x30;
     return (type == 0x20 && memcmp(data + 1, "\0\0\0\1", 4) == 0) ||
@@ -109,7 +109,8 @@ static size_t find_server(const router *r, const uint8_t *id) {
     return i;
 }
 
-/* The best of those that are up, or else of all. */
+/* Returns the server with the largest weight among those that are up, or if all are down, among all. Draining servers
+ * are excluded. */
 static uint16_t best_server(const router *r, uint64_t hash) {
     uint16_t best[2] = {NO_SERVER, NO_SERVER};
     uint64_t most[2] = {0, 0};

@@ -9,12 +9,12 @@
 #include "http/hq.h"
 
 #define NO_STREAM UINT64_MAX
-/* A client that only receives sends nothing while nothing comes. But a server to which its NAT has lost the way, or
- * that was started again, has to hear of it. */
+/* Silence after which a PING is sent. A client that only receives would otherwise send nothing, and would not detect a
+ * new NAT mapping or a restarted server. */
 #define ASK_AFTER_US UINT64_C(1000000)
 
 typedef struct {
-    uint64_t stream, bytes, length; /* length: of the body, UINT64_MAX: not said */
+    uint64_t stream, bytes, length; /* length: Content-Length; UINT64_MAX: none */
     bool is_settled;
     unsigned status;
 } fetch;
@@ -28,9 +28,9 @@ struct get_client {
     hq_session *hq;
     bool is_connected, is_closing, is_over;
     size_t asked, settled;
-    uint64_t now, connected_at; /* XL_NEVER: the handshake is not done */
-    uint64_t heard_at;          /* something of the server, or a PING was sent */
-    int path[XL_MAX_PATHS];     /* the connection's index of each of the plan's paths */
+    uint64_t now, connected_at; /* connected_at: XL_NEVER before the end of the handshake */
+    uint64_t heard_at;          /* time of the last event of the server, or of the last PING */
+    int path[XL_MAX_PATHS];     /* the connection's index of each path of the plan */
     size_t events_done;
     fetch fetches[];
 };
@@ -48,7 +48,7 @@ static void settle_all(get_client *c, const char *problem) {
         settle(c, i, problem);
 }
 
-/* plan->count: there is none. */
+/* Returns the index of the stream's fetch; plan->count: none. */
 static size_t fetch_of(const get_client *c, uint64_t stream) {
     size_t i = 0;
     while (i < c->asked && c->fetches[i].stream != stream)
@@ -56,7 +56,7 @@ static size_t fetch_of(const get_client *c, uint64_t stream) {
     return i < c->asked ? i : c->plan->count;
 }
 
-/* ---- What HTTP calls ---- */
+/* ---- HTTP callbacks ---- */
 
 static void on_response(void *user, uint64_t stream, const h3_response_head *head) {
     get_client *c = user;
@@ -107,7 +107,7 @@ static void on_abort(void *user, uint64_t stream, uint64_t error_code) {
 static int ask(get_client *c, fetch *f) {
     const get_url *url = &c->plan->urls[c->plan->first + c->asked];
     f->length = UINT64_MAX;
-    f->status = c->hq ? 200 : 0; /* HTTP/0.9 knows no status */
+    f->status = c->hq ? 200 : 0; /* HTTP/0.9 has no status */
     return c->hq ? hq_submit(c->hq, url->path, &f->stream)
                  : h3_submit(c->h3, "GET", url->authority, url->path, NULL, 0, &f->stream);
 }
@@ -116,7 +116,7 @@ static void ask_for_more(get_client *c) {
     while (c->is_connected && !c->is_closing && c->asked < c->plan->count) {
         int error = ask(c, &c->fetches[c->asked]);
         if (error == XL_ERR_STREAM_LIMIT || error == XL_ERR_STREAM_STATE)
-            return; /* asked again with the next event */
+            return; /* tried again at the next step */
         c->asked++;
         if (error)
             settle(c, c->asked - 1, "the request cannot be made");

@@ -1,4 +1,4 @@
-/* xlink-get: fetches URLs over QUIC, HTTP/3 or HTTP/0.9, into files. */
+/* xlink-get: fetches URLs over QUIC, by HTTP/3 or HTTP/0.9, into files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -23,14 +23,14 @@
 #include "xlink/session_file.h"
 #include "xlink/udp.h"
 
-#define HANDSHAKE_US    UINT64_C(30000000) /* all of it: a connection that fails is not made again */
+#define HANDSHAKE_US    UINT64_C(30000000) /* for the complete handshake, which is not repeated */
 #define PROGRAM         "xlink-get"
 #define SESSION_WAIT_US 1000000
 #define CANNOT_WRITE    "it cannot be written"
 
 typedef struct {
     uint64_t bytes;
-    int fd; /* -1: nothing was written yet, or there is no --dir */
+    int fd; /* -1: not open yet, or no --dir */
 } target;
 
 typedef struct {
@@ -45,8 +45,8 @@ typedef struct {
     size_t failed, connections;
     uint64_t start_us;
     get_summary summary;
-    xl_session_file *sessions; /* the newest of the server: all URLs are of one server */
-    bool has_new_session;      /* of the connection that is open */
+    xl_session_file *sessions; /* newest session; all URLs have the same server */
+    bool has_new_session;      /* from the current connection */
     bool cannot_write;
     char error[SETTINGS_ERROR_BYTES];
 } get;
@@ -69,7 +69,7 @@ static bool open_target(get *g, size_t url) {
     return g->targets[url].fd >= 0;
 }
 
-/* With the first file that cannot be written the program ends: what else comes has no place. */
+/* Writes to the URL's file. If that fails, the program ends. */
 static void write_target(get *g, size_t url, const uint8_t *data, size_t len) {
     target *t = &g->targets[url];
     if (!g->o.dir || g->cannot_write)
@@ -89,7 +89,7 @@ static void on_done(void *user, size_t url, const char *problem) {
     get *g = user;
     target *t = &g->targets[url];
     if (!problem && t->bytes == 0)
-        write_target(g, url, NULL, 0); /* an empty file */
+        write_target(g, url, NULL, 0); /* creates an empty file */
     descriptor_close(&t->fd);
     if (!problem && g->cannot_write)
         problem = CANNOT_WRITE;
@@ -126,7 +126,7 @@ static void wait_for(get *g, uint64_t until) {
     (void)ppoll(&fd, 1, &timeout, NULL);
 }
 
-/* What each path received, by its local address: a path that is opened anew is the same one here. */
+/* Adds the bytes received on each path, by local address, so that a path opened anew counts as the same. */
 static void count_paths(get *g, const xl_connection *connection, size_t count) {
     xl_path_stats s;
     for (size_t i = 0; i < count; i++) {
@@ -154,7 +154,7 @@ static uint64_t limit_of(const get *g) {
     return g->start_us + g->o.time_limit_us;
 }
 
-/* Why nothing more is fetched; NULL: it may be. */
+/* Returns why to stop fetching; NULL: continue. */
 static const char *reason_to_stop(const get *g, uint64_t now) {
     if (interrupted)
         return "interrupted";
@@ -175,14 +175,14 @@ static void step(get *g, get_client *client) {
     xl_udp_flush(g->udp, g->endpoint, now);
 }
 
-/* The ticket may come after the last body: a connection that the next one is to resume waits for it a little. */
+/* Whether to wait for a session ticket, which may come after the last body. */
 static bool awaits_session(const get *g, size_t next, uint64_t done_at) {
     bool is_of_use = (g->o.split != GET_SPLIT_NONE && next < g->o.url_count) || g->o.session_file;
     const uint64_t now = xl_udp_now();
     return is_of_use && !g->has_new_session && now < done_at + SESSION_WAIT_US && !reason_to_stop(g, now);
 }
 
-/* Until all is settled; the close is sent, but nobody waits for the end of its timer. */
+/* Runs a connection until all its URLs are done. Sends CONNECTION_CLOSE, but does not wait for the closing period. */
 static bool run_connection(get *g, size_t first, size_t count) {
     const get_callbacks callbacks = {.user = g, .body = on_body, .done = on_done};
     g->plan.first = first;
@@ -192,7 +192,7 @@ static bool run_connection(get *g, size_t first, size_t count) {
     if (!client)
         return error_set(g->error, sizeof g->error, "out of memory");
     uint64_t done_at = XL_NEVER;
-    g->has_new_session = false; /* what was saved until now is the old one, spent */
+    g->has_new_session = false; /* the saved session is used by this connection */
     get_client_step(client, xl_udp_now());
     while (!get_client_is_done(client) || awaits_session(g, first + count, done_at)) {
         xl_udp_flush(g->udp, g->endpoint, xl_udp_now());
@@ -226,7 +226,7 @@ static bool run(get *g) {
 
 /* ---- Set-up ---- */
 
-/* The server's address of an IP version, AF_UNSPEC: of any. */
+/* Looks up the server's address; family AF_UNSPEC: any. */
 static bool look_up(get *g, int family, xl_addr *out) {
     const get_url *url = &g->o.urls[0];
     struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_family = family}, *found = NULL;
@@ -244,7 +244,7 @@ static bool look_up(get *g, int family, xl_addr *out) {
     return g->error[0] == '\0';
 }
 
-/* The address that the kernel would send from. */
+/* Writes the source address that the kernel would use. */
 static bool source_of(const xl_addr *remote, xl_addr *local) {
     struct sockaddr_storage sa;
     socklen_t len = net_to_sockaddr(remote, &sa);
@@ -257,8 +257,8 @@ static bool source_of(const xl_addr *remote, xl_addr *local) {
     return ok;
 }
 
-/* The address that the kernel would send from; all of mpshell's paths, if that is one of them and the scheme uses
- * several. False: there is no route. */
+/* Chooses the source address that the kernel would use, or all of mpshell's paths if it is one of them and the scheme
+ * uses several paths. False: no route. */
 static bool choose_paths(get *g) {
     xl_addr offered[XL_MAX_PATHS];
     bool is_among = false;
@@ -352,7 +352,7 @@ static bool open_endpoint(get *g) {
                                     rv == XL_ERR_MEMORY ? "out of memory" : "the transport refuses the settings");
 }
 
-/* Before anything is fetched: that it cannot be written would be noticed with the first body otherwise. */
+/* Creates --dir and checks that it is writable, before anything is fetched. */
 static bool open_folder(get *g) {
     if (!g->o.dir)
         return true;

@@ -15,7 +15,7 @@
 
 /* ---- URLs ---- */
 
-/* The end of the host in "host", "host:port", "[v6]" or "[v6]:port"; NULL: a bracket is missing. */
+/* Returns the end of the host in "host", "host:port", "[v6]" or "[v6]:port"; NULL: a bracket is missing. */
 static const char *host_end(const char *authority, const char *end) {
     if (authority[0] != '[') {
         const char *colon = memchr(authority, ':', (size_t)(end - authority));
@@ -26,7 +26,7 @@ static const char *host_end(const char *authority, const char *end) {
 }
 
 static bool take_authority(const char *text, size_t len, get_url *url) {
-    if (memchr(text, '@', len)) /* a user's name, which this program has no use for */
+    if (memchr(text, '@', len)) /* user information is not supported */
         return false;
     const char *end = text + len, *after = len > 0 && len < sizeof url->authority ? host_end(text, end) : NULL;
     uint64_t port = HTTPS_PORT;
@@ -41,7 +41,7 @@ static bool take_authority(const char *text, size_t len, get_url *url) {
     return url->host[0] != '\0';
 }
 
-/* The last segment of the path, without a slash; "index.html" where that is empty. */
+/* Names the file by the last segment of the path; "index.html" if that is empty, "." or "..". */
 static void name_file(get_url *url) {
     size_t len = strcspn(url->path, "?");
     size_t begin = len;
@@ -52,8 +52,8 @@ static void name_file(get_url *url) {
         snprintf(url->file, sizeof url->file, "index.html");
 }
 
-/* https://HOST[:PORT][/PATH]; the port is 443 where there is none. False: it is not of that form. A fragment is none of
- * the server's business (RFC 9110 section 4.2.5), nor of this program's. */
+/* Parses https://HOST[:PORT][/PATH]; the default port is 443. False: not of this form, or with a fragment, which is not
+ * part of a request (RFC 9110 section 4.2.5). */
 static bool parse_url(const char *text, get_url *url) {
     if (strncmp(text, SCHEME, strlen(SCHEME)) != 0 || strchr(text, '#'))
         return false;
@@ -64,7 +64,7 @@ static bool parse_url(const char *text, get_url *url) {
     return (text[len] == '/' || text[len] == '\0') && take_authority(text, len, url);
 }
 
-/* ---- Settings with a form of their own ---- */
+/* ---- Settings with their own syntax ---- */
 
 static bool read_connect(void *into, const char *text, char *reason, size_t cap) {
     get_options *o = into;

@@ -8,11 +8,11 @@
 
 #define GET_URLS_MAX 4096
 
-/* How the URLs are divided among connections, which follow one another. */
+/* How the URLs are divided among consecutive connections. */
 typedef enum {
     GET_SPLIT_NONE,  /* one connection */
-    GET_SPLIT_FIRST, /* one for the first URL, one for the others */
-    GET_SPLIT_EACH,  /* one for each */
+    GET_SPLIT_FIRST, /* one connection for the first URL, one for the others */
+    GET_SPLIT_EACH,  /* one connection per URL */
 } get_split;
 
 typedef struct {
@@ -31,7 +31,7 @@ typedef struct {
     bool insecure, early_data, quiet, help;
 } get_options;
 
-/* False with one sentence in error[SETTINGS_ERROR_BYTES]. Strings of argv are pointed to; urls is to be freed. */
+/* False with a sentence in error[SETTINGS_ERROR_BYTES]. The options point into argv. The caller frees urls. */
 bool get_options_parse(int argc, char **argv, get_options *, char *error);
 /* Prints --help. */
 void get_options_print_usage(void);

@@ -6,7 +6,7 @@
 
 #define NUMBER_BYTES 32
 
-/* With three significant digits, and a unit: "1.43 MB". */
+/* Writes a value with three significant digits and a unit: "1.43 MB". */
 static void number_text(double value, const char *unit, char text[NUMBER_BYTES]) {
     static const char *const prefixes[] = {"", "k", "M", "G", "T"};
     size_t i = 0;

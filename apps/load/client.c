@@ -27,7 +27,7 @@ const char *load_outcome_name(load_outcome outcome) {
     return names[outcome];
 }
 
-/* The address of client `number` on a path: base + number, wrapping within the prefix. */
+/* Returns the address of client `number` on a path: base + number, modulo the prefix. */
 static xl_addr address_of(const xl_addr *base, unsigned prefix, uint64_t number) {
     xl_addr a = *base;
     if (a.family != 4 || prefix >= 32)
@@ -101,13 +101,14 @@ static void make_request(load_client *c) {
     c->requested_at = c->now;
     int rv = h3_submit(c->h3, "GET", c->plan->authority, c->plan->url, NULL, 0, &c->stream);
     c->requesting = rv == 0;
-    c->waits_for_credit = rv == XL_ERR_STREAM_LIMIT; /* what the server sends next may raise the limit */
+    c->waits_for_credit = rv == XL_ERR_STREAM_LIMIT; /* the server's next packets may raise the limit */
     if (rv != 0 && !c->waits_for_credit)
         end_with(c, LOAD_FAILED, "no request can be made");
     h3_pump(c->h3, c->now);
 }
 
-/* Each was validated or given up. One that loses packets may be suspect for as long as nothing is sent. */
+/* Whether each path was validated or abandoned. Suspect paths count too, because a path without traffic may stay
+ * suspect. */
 static bool all_paths_are_settled(const load_client *c) {
     xl_connection_stats stats;
     xl_connection_get_stats(c->connection, &stats);
@@ -120,7 +121,7 @@ static bool all_paths_are_settled(const load_client *c) {
     return true;
 }
 
-/* The next request, or the end when there have been enough. */
+/* Makes the next request, or closes the connection after the last one. */
 static void proceed(load_client *c) {
     if (!c->connected || c->closing || c->requesting)
         return;

@@ -1,4 +1,4 @@
-/* One of the many clients of xlink-load: an endpoint with a socket for each path, one connection, a few requests. */
+/* A client of xlink-load: an endpoint with one socket per path, one connection, sequential requests. */
 #ifndef LOAD_CLIENT_H
 #define LOAD_CLIENT_H
 
@@ -12,17 +12,17 @@
 
 typedef enum {
     LOAD_RUNNING,
-    LOAD_COMPLETE,       /* all requests answered in full, no path still in validation */
-    LOAD_RESET,          /* by a stateless reset */
-    LOAD_TIMEOUT,        /* idle timeout, or no answer to the handshake */
-    LOAD_CLOSED_BY_PEER, /* by CONNECTION_CLOSE */
-    LOAD_FAILED,         /* a refused request, wrong bytes, an error on this side */
-    LOAD_TIME_LIMIT,     /* --time-limit came first */
+    LOAD_COMPLETE,       /* all responses complete, and no path in validation */
+    LOAD_RESET,          /* closed by a stateless reset */
+    LOAD_TIMEOUT,        /* idle timeout or handshake timeout */
+    LOAD_CLOSED_BY_PEER, /* closed by CONNECTION_CLOSE */
+    LOAD_FAILED,         /* refused request, wrong response, or local error */
+    LOAD_TIME_LIMIT,     /* not over at --time-limit */
     LOAD_OUTCOMES
 } load_outcome;
 const char *load_outcome_name(load_outcome);
 
-/* What all clients share. */
+/* Shared by all clients. */
 typedef struct {
     xl_addr server;
     xl_addr path[XL_MAX_PATHS]; /* base address of each path */
@@ -30,8 +30,8 @@ typedef struct {
     size_t paths;
     quic_settings settings;
     const char *url;
-    char authority[64], host[64]; /* of the server: host is what its certificate has to name */
-    uint64_t requests;            /* of each; 0: until this changes */
+    char authority[64], host[64]; /* of the server; host: for SNI and the certificate */
+    uint64_t requests;            /* per client; 0: no end; may change at any time */
     uint64_t pause_us, ping_us;
     random_seed seed;
     xl_credentials *credentials;
@@ -45,7 +45,7 @@ typedef struct {
     uint64_t bytes_received;
 } load_path;
 
-/* What one client saw; times in µs, 0 for what did not happen. */
+/* A client's result. Times in µs; 0: did not happen. */
 typedef struct {
     load_outcome outcome;
     char reason[96];
@@ -55,16 +55,16 @@ typedef struct {
     load_path path[XL_MAX_PATHS];
 } load_result;
 
-/* Opens the sockets and starts the handshake; NULL with one phrase in error. The plan must outlive it. */
+/* Opens the sockets and starts the handshake. The plan must outlive the client. Returns NULL with a phrase in error. */
 load_client *load_client_start(const load_plan *, uint64_t number, uint64_t now, char *error, size_t error_cap);
-void load_client_free(load_client *); /* NULL is fine */
+void load_client_free(load_client *); /* accepts NULL */
 int load_client_fd(const load_client *);
-/* Datagrams have come, or its next timeout has. */
+/* Call it when load_client_fd() is readable, and at load_client_next_timeout(). */
 void load_client_step(load_client *, uint64_t now);
 uint64_t load_client_next_timeout(const load_client *);
-/* Nothing more will happen: the result is final. */
+/* Whether the result is final. */
 bool load_client_is_over(const load_client *);
-void load_client_give_up(load_client *, uint64_t now); /* outcome LOAD_TIME_LIMIT unless there is one */
+void load_client_give_up(load_client *, uint64_t now); /* ends it, with LOAD_TIME_LIMIT unless it has an outcome */
 const load_result *load_client_result(const load_client *);
 
 #endif

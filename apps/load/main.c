@@ -1,4 +1,4 @@
-/* xlink-load: many clients in one process, each with its own source addresses, against one server or balancer. */
+/* xlink-load: many clients of one server or balancer in one process, each with its own source addresses. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -18,10 +18,10 @@
 
 #define PROGRAM     "xlink-load"
 #define MAX_EVENTS  256
-#define START_BURST 16 /* connections begun before the others are looked after again */
+#define START_BURST 16 /* connections started at once, before events of others are handled */
 
 typedef struct {
-    load_client *client; /* NULL: not begun, or over and accounted for */
+    load_client *client; /* NULL: not started, or over and counted */
     uint64_t timeout;
 } slot;
 
@@ -62,7 +62,7 @@ static void log_result(load *l, uint64_t number, const load_result *r) {
                 xl_udp_now());
 }
 
-/* The client of a slot is over. */
+/* Counts and frees the client of a slot, which is over. */
 static void account(load *l, uint64_t number) {
     slot *s = &l->slots[number];
     const load_result *r = load_client_result(s->client);
@@ -138,7 +138,7 @@ static bool run(load *l, char *error) {
     while (xl_udp_now() < limit && l->over < l->o.connections) {
         if (interrupted && l->o.plan.requests > 0)
             break;
-        if (interrupted) { /* endless ones end with the request that they are at */
+        if (interrupted) { /* clients without end finish their current request */
             interrupted = 0;
             l->o.plan.requests = 1;
         }
@@ -189,7 +189,7 @@ static void summarise(load *l) {
 
 static bool open_all(load *l, int argc, char **argv, char *error) {
     const load_options *o = &l->o;
-    descriptors_raise_limit(); /* each connection takes one for each path, and one more */
+    descriptors_raise_limit(); /* per connection one for each path, and one for epoll */
     l->o.plan.credentials = quic_settings_credentials(o->insecure ? NULL : o->ca_file, error, LOAD_ERROR_BYTES);
     if (!l->o.plan.credentials)
         return false;

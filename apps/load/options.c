@@ -85,7 +85,7 @@ static const char *problem(const load_options *o) {
     return quic_settings_problem(&o->plan.settings, false);
 }
 
-/* The server goes by its address, in requests and in its certificate. */
+/* Names the server by its address, in requests and for its certificate. */
 static void name_server(load_plan *p) {
     xl_addr_format(&p->server, p->authority, sizeof p->authority);
     inet_ntop(p->server.family == 6 ? AF_INET6 : AF_INET, p->server.ip, p->host, sizeof p->host);

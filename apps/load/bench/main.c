@@ -1,9 +1,9 @@
-/* endpoint-bench: what a server's endpoint costs by the number of its connections.
+/* endpoint-bench: processor time of a server's endpoint by number of connections.
  *
- * A server and many clients in one process on a virtual clock, over the public interface alone, so that the same file
- * measures any revision of the library. Requests come at a constant rate, taken in turn by all connections: what the
- * endpoint has to send and to receive is the same for any number of them. Only processor time within the server's calls
- * counts. Three phases: all connect; requests; all end. */
+ * A server and many clients run in one process on a virtual clock. Only the public interface is used, so that this file
+ * can measure any revision of the library. Requests come at a constant rate, distributed over all connections, so the
+ * endpoint sends and receives the same amount with any number of them. Only processor time within the server's calls
+ * counts. Three phases: all connect; requests; all close. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,10 +17,10 @@
 
 #define PATHS          2
 #define DELAY_US       10000 /* one way */
-#define TICK_US        1000  /* clients look at their timers so often */
+#define TICK_US        1000  /* between two checks of the clients' timers */
 #define CONNECT_GAP_US 500
 #define REQUEST_GAP_US 2000
-#define RESPONSE_BYTES 10000 /* goes out at once: no connection waits for its window or its pacer */
+#define RESPONSE_BYTES 10000 /* small enough to be sent without waiting for the congestion window or the pacer */
 #define DATAGRAM_BYTES 1452
 
 typedef struct {
@@ -29,7 +29,7 @@ typedef struct {
     uint8_t data[DATAGRAM_BYTES];
 } packet;
 
-/* All packets of a direction take the same time: they arrive in the order of sending. */
+/* One direction. All packets have the same delay, so they arrive in the order of sending. */
 typedef struct {
     packet *ring;
     size_t first, count, cap;
@@ -44,12 +44,12 @@ typedef struct {
 
 typedef struct {
     double cpu_s;
-    uint64_t rounds, packets; /* packets: in both directions */
+    uint64_t rounds, packets; /* packets: sum of both directions */
 } cost;
 
 typedef struct {
     uint64_t now;
-    size_t count, connected, answered, ended; /* clients; … */
+    size_t count, connected, answered, ended; /* number of clients; of them connected, … */
     client *clients;
     xl_endpoint *server;
     uint64_t server_timeout, next_tick;
@@ -87,7 +87,7 @@ static void wire_drop_head(wire *w) {
     w->count--;
 }
 
-/* Sends all that the endpoint has; what is sent from there arrives here. */
+/* Sends all packets of the endpoint, with local and remote address exchanged for the receiver. */
 static uint64_t flush(bench *b, xl_endpoint *endpoint, wire *w) {
     for (uint64_t n = 0;; n++) {
         packet *p = wire_room(w);
@@ -262,7 +262,7 @@ static void connect_all(bench *b, const xl_config *config) {
 
 static void request_all(bench *b, uint64_t requests) {
     for (uint64_t i = 0; i < requests; i++) {
-        client_request(b, &b->clients[i * 7919 % b->count]); /* a prime: neighbours do not follow each other */
+        client_request(b, &b->clients[i * 7919 % b->count]); /* 7919 is prime: spreads successive requests */
         run_until(b, b->now + REQUEST_GAP_US);
     }
     run_until(b, b->now + 1000000);
