@@ -1,5 +1,5 @@
-/* A relay over libxlink: the control for relays of other stacks. What a relay costs is the difference between this one
- * and the same scheme without a relay. Marks of video frames and the QoE signal do not pass a relay. */
+/* A relay over libxlink, the control for relays of other stacks: a relay's overhead is the difference between this one
+ * and the same scheme without a relay. A relay does not forward marks of video frames and the QoE signal. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -11,27 +11,27 @@
 #include "xlink/log_files.h"
 
 #define ALPN       "relay"
-#define CLOCK_SKEW 86400   /* seconds that a client's clock may be behind for the self-signed certificate */
-#define CANCELLED  1       /* application error code of a stream that was given up */
-#define APART_US   1000000 /* between two attempts to connect where the first of them failed */
+#define CLOCK_SKEW 86400   /* s by which a client's clock may be slow, for the self-signed certificate */
+#define CANCELLED  1       /* application error code of a cancelled stream */
+#define APART_US   1000000 /* from a failed attempt to connect to the next one */
 
-typedef struct {               /* the stream of a local connection */
+typedef struct {               /* stream of a local connection */
     xl_connection *connection; /* NULL: waits for the handshake */
     uint64_t id;
 } item;
 
-/* The client tries to connect as the player does (player/http3_client.c): on another path as well while there is no
- * answer. The first connection whose handshake completes carries the streams, the others are closed. */
+/* The client connects as the player does (player/http3_client.c): without an answer, it tries another path too. The
+ * first connection whose handshake completes carries the streams; the others are closed. */
 typedef struct {
     relay_udp u;
     quic_settings settings;
     xl_endpoint *endpoint;
     xl_credentials *credentials;
     xl_log_files *logs;
-    xl_connection *attempts[RELAY_MAX_PATHS]; /* by the path of the handshake; NULL: none is under way */
-    size_t last_path;                         /* of the newest attempt */
-    uint64_t again_at;                        /* the next attempt begins then; XL_NEVER: there is none */
-    xl_connection *connection; /* the client's: the one in use, before that the newest attempt that has not ended */
+    xl_connection *attempts[RELAY_MAX_PATHS]; /* by path of the handshake; NULL: none running */
+    size_t last_path;                         /* path of the newest attempt */
+    uint64_t again_at;                        /* start of the next attempt; XL_NEVER: none */
+    xl_connection *connection;                /* client: the connection in use; before, the newest attempt */
     bool has_begun, is_connected;
 } stack;
 
@@ -47,7 +47,7 @@ static relay_stream *stream_of(const stack *t, const xl_connection *connection, 
     return local;
 }
 
-/* Local bytes into the stream. May end it. */
+/* Sends local bytes on the stream. May end it. */
 static void send_bytes(relay_stream *local) {
     const item *i = relay_state(local);
     const uint8_t *data;
@@ -75,7 +75,7 @@ static void filled(void *user, relay_stream *local, size_t len, bool fin) {
         relay_consume(local, 0, fin);
 }
 
-/* Bytes of the stream to the local end. May end it. */
+/* Delivers received bytes to the local end. May end the stream. */
 static void deliver_bytes(relay_stream *local) {
     const item *i = relay_state(local);
     uint8_t buf[16384];
@@ -95,7 +95,7 @@ static void deliver_bytes(relay_stream *local) {
 static void start_stream(stack *t, relay_stream *local) {
     item *i = relay_state(local);
     if (xl_stream_open(t->connection, true, &i->id) != XL_OK)
-        return; /* no credit for streams yet: step() tries again */
+        return; /* stream limit reached: step() tries again */
     i->connection = t->connection;
     send_bytes(local);
 }
@@ -110,7 +110,7 @@ static void start_streams(stack *t) {
 
 /* ---- connecting ---- */
 
-/* Registers the other paths too, so that multipath begins with the connection. */
+/* Starts a handshake on path `first`. Adds the other paths at once, so that multipath begins with the connection. */
 static void connect_on(stack *t, size_t first) {
     const relay_options *o = &t->u.options;
     const quic_settings *s = &t->settings;
@@ -161,7 +161,7 @@ static void on_connected(stack *t, xl_connection *winner) {
             xl_connection_close(t->attempts[k], 0, "another path was faster", *relay_clock(t->u.relay));
 }
 
-/* Whether another attempt may do better: the network was silent. */
+/* Whether another attempt may succeed, because nothing was received. */
 static bool is_worth_another(const stack *t, const xl_event *closed) {
     return t->settings.reconnect != QUIC_RECONNECT_OFF &&
            (closed->close_reason == XL_CLOSE_HANDSHAKE_TIMEOUT || closed->close_reason == XL_CLOSE_IDLE_TIMEOUT);
@@ -186,7 +186,7 @@ static void on_writable(void *user, relay_stream *local) {
         deliver_bytes(local);
 }
 
-/* The stream is given up in both directions. */
+/* Cancels a stream in both directions. */
 static void cancel(xl_connection *connection, uint64_t id) {
     (void)xl_stream_reset(connection, id, CANCELLED);
     (void)xl_stream_stop(connection, id, CANCELLED);
@@ -201,7 +201,7 @@ static void on_gone(void *user, relay_stream *local) {
 
 /* ---- the connection ---- */
 
-/* A new stream of the client. */
+/* Connects a new stream of the client to the upstream server. */
 static void take_stream(stack *t, const xl_event *event) {
     relay_stream *local = relay_connect(t->u.relay);
     if (!local) {
@@ -227,7 +227,7 @@ static void abort_streams(stack *t, const xl_connection *connection) {
     }
 }
 
-/* Frees an attempt that has ended. */
+/* Frees a closed connection of the client. */
 static void forget(stack *t, xl_connection *attempt) {
     for (size_t k = 0; k < RELAY_MAX_PATHS; k++)
         if (t->attempts[k] == attempt)
@@ -244,7 +244,7 @@ static bool has_attempt(const stack *t) {
     return false;
 }
 
-/* Whether the client goes on after the end of one of its connections. */
+/* Whether the client continues after the end of one of its connections. */
 static bool is_survived(stack *t, const xl_event *closed) {
     if (t->is_connected)
         return t->connection != NULL;
@@ -321,7 +321,7 @@ static uint64_t next_timeout(void *user) {
     return t->has_begun && !t->is_connected && t->again_at < at ? t->again_at : at;
 }
 
-/* The connection's own numbers of its paths begin with that of its handshake. */
+/* Finds the path by its address, because the connection's path 0 is that of its handshake. */
 static bool stats_of(const stack *t, size_t k, xl_path_stats *out) {
     for (size_t i = 0; t->connection && xl_connection_path_stats(t->connection, i, out) == XL_OK; i++)
         if (xl_addr_equal(&out->local, &t->u.local[k]))
@@ -372,7 +372,7 @@ static bool start(void *user, char *error) {
     config.is_server = t->u.options.is_server;
     config.alpn = ALPN;
     quic_settings_configure(&t->settings, &config);
-    /* As the player's: without an answer an attempt goes on beside later ones. */
+    /* Like the player's: an unanswered attempt continues beside later ones. */
     if (!config.is_server && t->settings.reconnect != QUIC_RECONNECT_OFF)
         config.limits.handshake_timeout_us = config.limits.idle_timeout_us;
     if (xl_udp_random_key(config.random_key) != 0)

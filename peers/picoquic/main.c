@@ -1,8 +1,8 @@
-/* A relay over picoquic: multipath QUIC (RFC 10069) over all paths. docs/reference/stacks.md says what a relay does.
+/* A relay over picoquic: multipath QUIC (RFC 10069) over all paths. docs/reference/stacks.md describes relays.
  *
- * picoquic does no input or output of its own: it takes datagrams, hands out datagrams and says when to call again. It
- * gives received bytes to a callback, which cannot refuse them. Those that the relay's buffer has no room for are held
- * here, and the stream's flow-control window says how many they can be. */
+ * picoquic does no I/O: it takes and returns datagrams, and returns when to call it again. It passes received bytes to
+ * a callback, which cannot refuse them. Bytes for which the relay's buffer has no room are held here; the stream's flow
+ * control window limits them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,39 +14,39 @@
 #include "peers/relay/udp.h"
 
 #define ALPN              "relay"
-#define CANCELLED         1                 /* application error code of a stream that was given up */
-#define STREAM_WINDOW     ((size_t)6 << 20) /* as libxlink's, so that flow control is the same */
+#define CANCELLED         1                 /* application error code of a cancelled stream */
+#define STREAM_WINDOW     ((size_t)6 << 20) /* the same as libxlink's */
 #define CONNECTION_WINDOW (UINT64_C(15) << 20)
 #define IDLE_MS           UINT64_C(120000)
 #define UDP_PAYLOAD_BYTES 1452
 #define MAX_CONNECTIONS   64
-#define PROBE_US          UINT64_C(1000000) /* a path that picoquic has given up is tried again after so long */
+#define PROBE_US          UINT64_C(1000000) /* until a path that picoquic has closed is probed again */
 #define BATCH_BYTES       65535
 
-typedef struct {                /* the stream of a local connection */
+typedef struct {                /* stream of a local connection */
     picoquic_cnx_t *connection; /* NULL: waits for the handshake */
     uint64_t id;
-    uint8_t *held; /* received, and the relay had no room: held[from .. from + len) */
+    uint8_t *held; /* received bytes without room in the relay: held[from .. from + len) */
     size_t held_from, held_len, held_cap;
     bool fin;
-    uint64_t received, opened; /* bytes of the peer: so many came; so much has the window been opened by */
+    uint64_t received, opened; /* received: bytes of the peer; opened: bytes by which the window was opened */
 } item;
 
-typedef struct {             /* of the client */
-    const char *state;       /* NULL: picoquic does not have it */
-    uint64_t id;             /* picoquic's */
-    uint64_t sent, received; /* bytes of this path's earlier lives */
+typedef struct {             /* client: a path */
+    const char *state;       /* NULL: not open in picoquic */
+    uint64_t id;             /* in picoquic */
+    uint64_t sent, received; /* bytes before the path was last closed */
 } path;
 
 typedef struct {
     relay_udp u;
     const char *cc, *begin;
     picoquic_quic_t *quic;
-    picoquic_cnx_t *connection; /* the client's */
+    picoquic_cnx_t *connection; /* client */
     bool is_connected;
     path paths[RELAY_MAX_PATHS];
-    uint64_t last_path_id; /* the highest that a path of this client has */
-    uint64_t probe_at;     /* XL_NEVER: no path is missing */
+    uint64_t last_path_id; /* client: highest path ID so far */
+    uint64_t probe_at;     /* next call of probe_paths(); XL_NEVER: none */
 } stack;
 
 static uint64_t now_of(const stack *t) {
@@ -63,7 +63,7 @@ static void on_release(void *user, relay_stream *local) {
     free(i->held);
 }
 
-/* Asks picoquic to take what waits for the stream, where anything does. */
+/* Marks the stream as active in picoquic if bytes, or the end, wait for it. */
 static void offer(item *i) {
     const uint8_t *data;
     bool fin = false;
@@ -71,7 +71,7 @@ static void offer(item *i) {
         (void)picoquic_mark_active_stream(i->connection, i->id, 1, i);
 }
 
-/* picoquic has room for so many bytes of the stream. May end it. */
+/* Provides picoquic with up to `room` bytes of the stream. May end it. */
 static int provide(item *i, void *context, size_t room) {
     const uint8_t *data;
     bool fin = false;
@@ -87,7 +87,7 @@ static int provide(item *i, void *context, size_t room) {
     return 0;
 }
 
-/* Opens the window by what the local end took, in steps of a quarter. */
+/* Opens the flow control window by the bytes that the local end has taken, at least a quarter at a time. */
 static void open_window(item *i) {
     const uint64_t taken = i->received - i->held_len;
     if (i->fin || taken - i->opened < STREAM_WINDOW / 4)
@@ -96,13 +96,13 @@ static void open_window(item *i) {
         i->opened = taken;
 }
 
-/* The end of the stream, once all before it is on its way. May end it. */
+/* Passes on the end of the stream after its last byte. May end it. */
 static void finish_if_over(item *i) {
     if (i->fin && i->held_len == 0)
         relay_finish(relay_stream_of(i));
 }
 
-/* Held bytes to the local end. May end the stream. */
+/* Delivers held bytes to the local end. May end the stream. */
 static void deliver_held(item *i) {
     const size_t n = relay_push(relay_stream_of(i), i->held + i->held_from, i->held_len);
     i->held_from += n;
@@ -130,7 +130,7 @@ static bool hold(item *i, const uint8_t *data, size_t len) {
     return true;
 }
 
-/* Bytes of the stream to the local end, as far as it has room. May end the stream. False: out of memory. */
+/* Delivers received bytes to the local end, and holds those without room. May end the stream. False: out of memory. */
 static bool deliver(item *i, const uint8_t *data, size_t len, bool fin) {
     const size_t n = i->held_len == 0 ? relay_push(relay_stream_of(i), data, len) : 0;
     i->received += len;
@@ -149,7 +149,7 @@ static void adopt(item *i, picoquic_cnx_t *connection, uint64_t id) {
     (void)picoquic_set_app_flow_control(connection, id, 1);
 }
 
-/* Client. Bytes may wait already. */
+/* Client: opens a stream. Bytes may wait for it already. */
 static void start_stream(item *i, picoquic_cnx_t *connection) {
     const uint64_t id = picoquic_get_next_local_stream_id(connection, 0);
     (void)picoquic_mark_active_stream(connection, id, 1, i);
@@ -162,7 +162,7 @@ static void start_streams(stack *t) {
             start_stream(relay_state(local), t->connection);
 }
 
-/* A new stream of the client. */
+/* Connects a new stream of the client to the upstream server. */
 static item *take_stream(stack *t, picoquic_cnx_t *connection, uint64_t id) {
     relay_stream *local = relay_connect(t->u.relay);
     if (local)
@@ -174,7 +174,7 @@ static item *take_stream(stack *t, picoquic_cnx_t *connection, uint64_t id) {
 
 static void connect_client(stack *t);
 
-/* Whether the client's streams and paths may begin before its handshake is confirmed. */
+/* Whether the client opens streams and paths before its handshake is confirmed. */
 static bool is_early(const stack *t) {
     return !t->u.options.is_server && strcmp(t->begin, "complete") == 0;
 }
@@ -230,7 +230,7 @@ static void connect_client(stack *t) {
         relay_close(t->u.relay, "picoquic cannot connect", true);
 }
 
-/* The ID that picoquic gave the path that it has just begun: its newest with this local address. */
+/* Finds picoquic's ID of the newest path with this local address. */
 static uint64_t find_path_id(stack *t, const xl_addr *local) {
     for (uint64_t id = t->last_path_id + 1; id < t->last_path_id + 1 + RELAY_MAX_PATHS; id++) {
         struct sockaddr_storage sa = {0};
@@ -242,7 +242,7 @@ static uint64_t find_path_id(stack *t, const xl_addr *local) {
     return UINT64_MAX;
 }
 
-/* Begins the paths that picoquic does not have. Where it has no room for one yet, the next try is later. */
+/* Opens the missing paths. If picoquic cannot open one now, tries again later. */
 static void probe_paths(stack *t, uint64_t now) {
     struct sockaddr_storage to, from;
     (void)net_to_sockaddr(&t->u.options.server, &to);
@@ -306,7 +306,7 @@ static void on_path_facts(void *user, size_t k, relay_path_facts *out) {
 
 /* ---- the connection ---- */
 
-/* Client: streams and paths may begin. */
+/* Client: opens streams and paths. */
 static void on_connected(stack *t) {
     if (t->is_connected)
         return;
@@ -330,7 +330,7 @@ static void on_closed(stack *t, picoquic_cnx_t *connection) {
     relay_close(t->u.relay, local || remote ? reason : "the connection has ended", true);
 }
 
-/* The peer has given the stream up. */
+/* Handles a stream that the peer has cancelled. */
 static void on_reset(item *i) {
     (void)picoquic_discard_stream(i->connection, i->id, CANCELLED);
     relay_abort(relay_stream_of(i));
@@ -357,7 +357,7 @@ static int on_event(picoquic_cnx_t *connection, uint64_t id, uint8_t *bytes, siz
         if (is_early(t))
             on_connected(t);
         return 0;
-    case picoquic_callback_ready: /* it is confirmed */
+    case picoquic_callback_ready: /* the handshake is confirmed */
         if (!t->u.options.is_server)
             on_connected(t);
         return 0;
@@ -390,7 +390,7 @@ static void receive(void *user, const xl_datagram *d, uint8_t *data) {
                                    now_of(t));
 }
 
-/* What picoquic has to send now. */
+/* Sends picoquic's datagrams. */
 static void transmit(stack *t, uint64_t now) {
     static uint8_t batch[BATCH_BYTES];
     while (xl_udp_has_room(t->u.udp)) {
@@ -445,7 +445,7 @@ static const setting rows[] = {
 };
 
 static bool configure(stack *t) {
-    picoquic_set_default_multipath_option(t->quic, 1); /* with few path IDs */
+    picoquic_set_default_multipath_option(t->quic, 1); /* allows a few path IDs; start() sets their number */
     picoquic_tp_t limits = *picoquic_get_default_tp(t->quic);
     limits.initial_max_stream_data_bidi_local = limits.initial_max_stream_data_bidi_remote = STREAM_WINDOW;
     limits.initial_max_data = CONNECTION_WINDOW;

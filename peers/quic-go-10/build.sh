@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the relay of peers/quic-go with one constant of quic-go changed, which no setting of its changes: the initial
-# congestion window, RFC 9002's 10 packets instead of 32. It builds a copy of the module.
+# Builds the relay of peers/quic-go with an initial congestion window of 10 packets, as in RFC 9002, instead of 32.
+# quic-go has no setting for it, so this builds a copy of the module with the constant changed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../quic-go"
 out=$PWD/../../build/peers/quic-go-10

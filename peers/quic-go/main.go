@@ -1,4 +1,4 @@
-// A relay over quic-go: QUIC v1 over one path. docs/reference/stacks.md says what a relay does.
+// A relay over quic-go: QUIC v1 over one path. docs/reference/stacks.md describes relays.
 package main
 
 import (
@@ -25,12 +25,12 @@ import (
 
 const (
 	alpn      = "relay"
-	cancelled = 1 // application error code of a stream that was given up
+	cancelled = 1 // application error code of a cancelled stream
 
 	reportEvery = time.Second
 )
 
-// Records go to standard output, one at a time.
+// records writes records to standard output, one at a time.
 var records struct {
 	sync.Mutex
 	*json.Encoder
@@ -44,7 +44,7 @@ func record(fields map[string]any) {
 	}
 }
 
-// reportPath tells what the client's path has carried so far; nil before there is one.
+// reportPath prints a record of the client's path; nil before it is connected.
 var reportPath atomic.Pointer[func()]
 
 // end prints the last records and ends the program.
@@ -56,7 +56,7 @@ func end(reason string, status int) {
 	os.Exit(status)
 }
 
-// watch tells of the path every second, and ends the program with the connection.
+// watch prints a record of the path every second, and ends the program with the connection.
 func watch(connection *quic.Conn, name string) {
 	report := func() {
 		stats := connection.ConnectionStats()
@@ -88,7 +88,7 @@ func (p *paths) Set(text string) error {
 
 func quicConfig() *quic.Config {
 	return &quic.Config{
-		MaxStreamReceiveWindow:         6 << 20, // as libxlink's, so that flow control is the same
+		MaxStreamReceiveWindow:         6 << 20, // the same as libxlink's
 		InitialStreamReceiveWindow:     6 << 20,
 		MaxConnectionReceiveWindow:     15 << 20,
 		InitialConnectionReceiveWindow: 15 << 20,
@@ -103,7 +103,7 @@ type halfCloser interface {
 	CloseWrite() error
 }
 
-// copyBoth copies both directions. The end of one is passed on; an error ends both.
+// copyBoth copies both directions, including the end of each. An error ends both.
 func copyBoth(local halfCloser, stream *quic.Stream) {
 	defer local.Close()
 	var both sync.WaitGroup
@@ -127,8 +127,8 @@ func copyBoth(local halfCloser, stream *quic.Stream) {
 	both.Wait()
 }
 
-// A listener on a Unix socket, with a descriptor that is held back for a connection that there is no other for: it is
-// accepted and closed. Else it would wait.
+// A listener on a Unix socket with a reserved descriptor. If the process has no other left, it is used to accept and
+// close a connection, which would otherwise wait.
 type listener struct {
 	*net.UnixListener
 	spare *os.File
@@ -141,7 +141,7 @@ func (l *listener) hold() bool {
 	return l.spare != nil
 }
 
-// accept returns the next connection that there is a descriptor for.
+// accept returns the next connection for which there is a descriptor.
 func (l *listener) accept() (*net.UnixConn, error) {
 	for {
 		local, err := l.AcceptUnix()
@@ -162,7 +162,7 @@ func (l *listener) accept() (*net.UnixConn, error) {
 	}
 }
 
-// keyLog opens the file that SSLKEYLOGFILE names; without it nothing is written.
+// keyLog opens $SSLKEYLOGFILE; nil if it is not set.
 func keyLog() (io.Writer, error) {
 	name := os.Getenv("SSLKEYLOGFILE")
 	if name == "" {
@@ -195,7 +195,7 @@ func client(socket, server string, all paths) error {
 	if err != nil {
 		return err
 	}
-	// The first local connection connects, so that the handshake is part of its request.
+	// The first local connection starts the handshake, so that it is part of the first request.
 	connect := sync.OnceValues(func() (*quic.Conn, error) {
 		connection, err := transport.Dial(context.Background(), remote,
 			&tls.Config{InsecureSkipVerify: true, NextProtos: []string{alpn}, KeyLogWriter: secrets}, quicConfig())

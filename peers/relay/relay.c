@@ -23,7 +23,7 @@
 
 #define MAX_EVENTS     64
 #define BACKLOG        64
-#define REPORT_US      UINT64_C(1000000) /* a record of each path, at most that often */
+#define REPORT_US      UINT64_C(1000000) /* least interval of path records */
 #define ACCEPT_A_ROUND 16
 
 typedef struct {
@@ -33,17 +33,17 @@ typedef struct {
 
 struct relay_stream {
     relay *owner;
-    relay_stream *next, **link; /* in the relay's list */
-    int fd;                     /* -1: dead, freed at the end of the round */
+    relay_stream *next, **link; /* in the relay's list of streams */
+    int fd;                     /* -1: dead; freed at the end of the round */
     uint32_t events;
-    bool is_watched; /* it is in the epoll set */
+    bool is_watched; /* in the epoll set */
     bool is_connecting;
     bool has_failed; /* gone() is due */
     buffer in, out;
     bool in_ended, in_fin_taken; /* end of file was read; the stack has taken it */
-    bool out_fin, out_ended;     /* the peer has finished; shutdown() was called */
-    bool is_full;                /* relay_push() has filled the buffer: writable() is due */
-    max_align_t state[];         /* the stack's */
+    bool out_fin, out_ended;     /* relay_finish() was called; shutdown() was called */
+    bool is_full;                /* relay_push() has filled the buffer; writable() is due */
+    max_align_t state[];         /* of the stack */
 };
 
 struct relay {
@@ -51,9 +51,9 @@ struct relay {
     relay_stack ops;
     void *stack;
     int epoll, listener, signals;
-    int spare; /* a descriptor to give up where there is none left; -1: there was none */
+    int spare; /* reserved descriptor, closed when the process has none left; -1: none */
     bool has_refused;
-    uint64_t now; /* of the last wake-up */
+    uint64_t now; /* time of the last wake-up */
     relay_stream *streams, *dead;
     bool is_over, has_failed;
     uint64_t report_at;
@@ -76,7 +76,7 @@ static void report_path(relay *r, size_t i) {
                 JSON_COMPACT);
 }
 
-/* A record of each path that has news. */
+/* Prints a record of each path that has changed. */
 static void report_paths(relay *r) {
     for (size_t i = 0; r->ops.path && i < r->options->path_count; i++)
         report_path(r, i);
@@ -107,13 +107,13 @@ static relay_stream *stream_new(relay *r, int fd) {
     return s;
 }
 
-/* Closes the socket; the memory stays until the round is over, since a caller may still hold the pointer. */
+/* Closes the socket. The memory is freed after the round, because a caller may still use the pointer. */
 static void stream_end(relay_stream *s) {
     if (s->fd < 0)
         return;
     if (s->owner->ops.release)
         s->owner->ops.release(s->owner->stack, s);
-    close(s->fd); /* and so out of the epoll set */
+    close(s->fd); /* also removes it from the epoll set */
     s->fd = -1;
     *s->link = s->next;
     if (s->next)
@@ -140,8 +140,8 @@ static bool set_watch(relay_stream *s, bool is_watched, uint32_t events) {
     return true;
 }
 
-/* A hang-up is reported again and again, whatever was asked for. Once we have ended our direction it is no news, so a
- * socket that we ask nothing of leaves the set. */
+/* epoll reports a hang-up at every wait, for any event mask. After our shutdown() it is expected, so a socket without
+ * events to wait for is removed from the set. */
 static void watch_stream(relay_stream *s) {
     if (s->fd < 0)
         return;
@@ -167,12 +167,12 @@ static void end_if_complete(relay_stream *s) {
     stream_end(s);
 }
 
-/* gone() is called later: this may be within a call of the stack's, which goes on to use what it has. */
+/* gone() is called later, because this may be called within a function of the stack that still uses the stream. */
 static void stream_failed(relay_stream *s) {
     s->has_failed = true;
 }
 
-/* False: there was none. */
+/* Ends all failed streams. Returns whether there were any. */
 static bool end_failed(relay *r) {
     bool any = false;
     for (relay_stream *s = r->streams, *next; s; s = next) {
@@ -186,7 +186,7 @@ static bool end_failed(relay *r) {
     return any;
 }
 
-/* What the socket takes of the bytes now. */
+/* Returns how many of the bytes the socket took. */
 static size_t write_bytes(relay_stream *s, const uint8_t *data, size_t len) {
     size_t done = 0;
     while (is_alive(s) && done < len && !s->is_connecting) {
@@ -219,7 +219,7 @@ static void compact(buffer *b) {
     b->from = 0;
 }
 
-/* Where the next local bytes go, and how many of them. */
+/* Returns the room for the next local bytes at *at. *is_own: in the relay's buffer. */
 static size_t place_for(relay_stream *s, uint8_t **at, bool *is_own) {
     const relay *r = s->owner;
     const size_t space = r->ops.space && s->in.len == 0 ? r->ops.space(r->stack, s, at) : 0;
@@ -275,7 +275,7 @@ static void stream_ready(relay_stream *s, uint32_t events) {
     if (is_alive(s) && (events & EPOLLIN))
         read_in(s);
     else if (is_alive(s) && ((events & EPOLLERR) || ((events & EPOLLHUP) && !s->out_ended)))
-        stream_failed(s); /* nobody will read what is still to come */
+        stream_failed(s); /* nobody will read further bytes */
     watch_stream(s);
 }
 

@@ -1,5 +1,5 @@
 /* The part of a relay in C that does not depend on its stack: local sockets, buffers, the event loop and the records
- * on standard output. docs/reference/stacks.md says what a relay is.
+ * on standard output. docs/reference/stacks.md describes relays.
  *
  * A client relay listens on a Unix socket. A server relay opens connections to an upstream server. Each local
  * connection is a relay_stream, whose bytes the stack carries as one bidirectional stream. Bytes wait in two buffers of
@@ -8,10 +8,10 @@
  *     local socket --read--> [in] --relay_peek(), relay_consume()--> stack
  *     local socket <--write-- [out] <--relay_push(), relay_finish()-- stack
  *
- * Bytes of the peer that the socket takes at once are not copied, and a stack with memory of its own for local bytes
- * may offer it by space() instead of [in]. A full buffer stops its reader, so that flow control works from end to
- * end. The stack keeps what it knows of a relay_stream in that stream's state. A stack over UDP gets the program
- * around it from udp.h. */
+ * The peer's bytes are written to the socket without a copy if it takes them at once. A stack with its own memory for
+ * local bytes may offer it by space() instead of [in]. A full buffer stops its reader, so flow control works end to
+ * end. The stack keeps its data on a relay_stream in that stream's state. udp.h has the rest of the program for stacks
+ * over UDP. */
 #ifndef PEERS_RELAY_RELAY_H
 #define PEERS_RELAY_RELAY_H
 
@@ -35,103 +35,103 @@ typedef struct {
     xl_addr local; /* port 0 */
 } relay_path;
 
-/* The command line of every relay: `PROGRAM client|server` and options. Strings are those of argv. */
+/* The command line of every relay: `PROGRAM client|server` and options. Strings point into argv. */
 typedef struct {
     bool is_server, help;
     const char *socket_file;           /* client: the Unix socket to listen on */
-    xl_addr server;                    /* client: where the server relay is */
+    xl_addr server;                    /* client: address of the server relay */
     relay_path paths[RELAY_MAX_PATHS]; /* client: paths[0] is the primary path */
     size_t path_count;
     xl_addr listen, upstream; /* server: UDP or TCP address to listen on; TCP address of the HTTP/1.1 server */
     const char *certificate_file, *key_file; /* server: PEM */
 } relay_options;
 
-/* Options of the stack's own: rows over `into`, see base/settings.h. If rows have sides, a client takes those of
+/* The stack's own options: rows for `into`, see base/settings.h. If rows have sides, a client takes those of
  * SETTING_OF_PLAYER and a server those of SETTING_OF_SERVER. */
 typedef struct {
     const setting *rows;
     void *into;
 } relay_own_options;
 
-/* False with one sentence in error[SETTINGS_ERROR_BYTES]. Where --help was given, prints a usage and sets out->help.
- * `own` may be NULL. */
+/* Reads the command line. False with a sentence in error[SETTINGS_ERROR_BYTES]. With --help, prints the usage and sets
+ * out->help. `own` may be NULL. */
 bool relay_options_read(int argc, char **argv, const relay_own_options *own, relay_options *out, char *error);
 
 typedef struct {
-    const char *state; /* one word of the stack's, static */
+    const char *state; /* a word of the stack; static string */
     uint64_t bytes_sent, bytes_received;
-    uint64_t srtt_us; /* 0: not known */
+    uint64_t srtt_us; /* 0: unknown */
 } relay_path_facts;
 
-/* What a stack does. `stack` is its own. All are called from within relay_run(), but for release(). */
+/* The operations of a stack; `stack` is its own data. Only relay_run() calls them, except release(). */
 typedef struct {
-    size_t state_bytes; /* of relay_state() */
-    /* Client: a local connection has come; open a stream for it, now or once the handshake is done. The first call is
-     * the moment to connect, so that the handshake counts to the first request. Server: never. */
+    size_t state_bytes; /* size of relay_state() */
+    /* Client: opens a stream for a new local connection, now or after the handshake. The first call starts the
+     * connection, so that the handshake is part of the first request. Server: never called. */
     void (*open)(void *stack, relay_stream *);
-    /* NULL, or where a stack can take local bytes without a copy: sets *at to its own memory for the next ones, and
-     * returns how many fit there. If some come, or the end, filled() follows at once; if not, nothing. 0: they go to
-     * [in]. Never called while bytes wait in [in]. */
+    /* Sets *at to the stack's memory for the next local bytes, and returns its size; 0: use [in]. If bytes or the end
+     * are read, filled() follows at once, else nothing. Not called while bytes wait in [in]. NULL: always use [in]. */
     size_t (*space)(void *stack, relay_stream *, uint8_t **at);
     void (*filled)(void *stack, relay_stream *, size_t len, bool fin);
-    /* There are new bytes to peek at, or the end. */
+    /* relay_peek() has new bytes, or the end. */
     void (*readable)(void *stack, relay_stream *);
-    /* relay_push() takes bytes again. */
+    /* relay_push() has room again. */
     void (*writable)(void *stack, relay_stream *);
-    /* The local connection has failed: reset the stream in both directions. release() follows. This call never comes
-     * within another call of the relay's or of the stack's. */
+    /* Resets the stream in both directions, because the local connection has failed. release() follows. Never called
+     * within another function of the relay or the stack. */
     void (*gone)(void *stack, relay_stream *);
-    /* The relay_stream ends, cleanly or not: free what its state holds. It is the last call for this stream, once for
-     * each, and may come within relay_consume(), relay_push(), relay_finish(), relay_abort() and relay_free(). The
-     * memory of the stream and of its state stays until the stack has returned. A stream that the stack has not been
-     * told of is released, too, with a state of zeros. NULL: there is nothing to free. */
+    /* Frees what the state of an ended relay_stream holds. Called once per stream, as its last call, also within
+     * relay_consume(), relay_finish(), relay_abort(), relay_release_all() and relay_free(). The memory of stream and
+     * state stays valid until the stack has returned. A stream for which no other call came is released too, with a
+     * state of zeros. NULL: nothing to free. */
     void (*release)(void *stack, relay_stream *);
-    /* Absolute, CLOCK_MONOTONIC in us; XL_NEVER for none. */
+    /* Absolute time, CLOCK_MONOTONIC, us; XL_NEVER: none. */
     uint64_t (*next_timeout)(void *stack);
-    /* After every wake-up: receive, run due timers, send. `now` is *relay_clock(). */
+    /* Receives, runs due timers and sends, after every wake-up. `now` is *relay_clock(). */
     void (*step)(void *stack, uint64_t now);
-    /* The client's paths, for the records: leaves *out alone while the path is not there yet. NULL: not known. */
+    /* Client: writes the record of a path; leaves *out unchanged if the path was not opened yet. NULL: paths are
+     * unknown. */
     void (*path)(void *stack, size_t path, relay_path_facts *out);
 } relay_stack;
 
-/* NULL with a sentence in error[RELAY_ERROR_BYTES]. `options` and `stack` stay the caller's. */
+/* Returns NULL with a sentence in error[RELAY_ERROR_BYTES] on failure. The caller keeps `options` and `stack`. */
 relay *relay_new(const relay_options *options, const relay_stack *ops, void *stack, char *error);
-/* Calls step() when fd is readable. False: errno says why. */
+/* Makes relay_run() wake up when fd is readable. False with errno set. */
 bool relay_watch(relay *, int fd);
 /* Prints `ready` and runs until SIGTERM, SIGINT or relay_close(). Returns the exit status. */
 int relay_run(relay *);
-/* Ends the run: prints `closed` with the reason; is_failure: the exit status is 1. */
+/* Ends the run and prints `closed` with the reason. is_failure: exit status 1. */
 void relay_close(relay *, const char *reason, bool is_failure);
-/* Ends all relay_streams, without a call but release(). relay_free() does so, too; NULL is accepted. */
+/* Ends all relay_streams, calling only release(). relay_free() does so too. Both accept NULL. */
 void relay_release_all(relay *);
 void relay_free(relay *);
-/* When the relay woke up last: CLOCK_MONOTONIC in us. It is the time for all calls of the stack until it sleeps again,
- * since in virtual time each look at the clock takes some. The place stays the same. */
+/* Returns the place of the time of the last wake-up, CLOCK_MONOTONIC, us. The stack uses it for all calls until the
+ * next wake-up, because in virtual time every reading of the clock takes time. The place never changes. */
 uint64_t *relay_clock(relay *);
 
-/* A new connection of a listening socket, -1 if there is none. One that there is no descriptor for is refused: the
- * socket would stay readable. */
+/* Accepts a connection; -1: none. If the process has no descriptor for it, the connection is closed, because the
+ * listening socket would stay readable. */
 int relay_accept(relay *, int listener);
-/* Server: a new connection to the upstream server. NULL: out of memory or of descriptors. */
+/* Server: starts a connection to the upstream server. NULL: it fails at once, or no memory or descriptor is left. */
 relay_stream *relay_connect(relay *);
-/* All relay_streams, the newest first; NULL after the last one. */
+/* Iterate over all relay_streams, newest first; NULL after the last one. */
 relay_stream *relay_first(const relay *);
 relay_stream *relay_next(const relay_stream *);
 
-/* The stack's own memory of a relay_stream, state_bytes of zeros at first; and the relay_stream that a state is of. */
+/* The stack's state of a relay_stream, at first state_bytes zeros; and the relay_stream of a state. */
 void *relay_state(relay_stream *);
 relay_stream *relay_stream_of(void *state);
-/* The bytes that wait for the stack, and whether the local end has said that no more follow. */
+/* Returns the number of bytes that wait for the stack, at *data. *fin: no more follow. */
 size_t relay_peek(const relay_stream *, const uint8_t **data, bool *fin);
-/* The stack took that many of them; with `fin` it took the end too. May end the relay_stream. */
+/* Removes `len` bytes that the stack has taken; fin: it has taken the end too. May end the relay_stream. */
 void relay_consume(relay_stream *, size_t len, bool fin);
-/* Room for bytes of the peer. 0: writable() will say when there is some. */
+/* Returns the room for the peer's bytes. 0: writable() follows. */
 size_t relay_room(const relay_stream *);
-/* Bytes of the peer: how many were taken, which is at least relay_room() of them. */
+/* Takes bytes of the peer. Returns their number, at least min(len, relay_room()). */
 size_t relay_push(relay_stream *, const uint8_t *data, size_t len);
-/* The peer has finished its direction. May end the relay_stream. */
+/* Ends the peer's direction after the bytes pushed so far. May end the relay_stream. */
 void relay_finish(relay_stream *);
-/* The peer has reset the stream: ends the local connection with an error, and the relay_stream. */
+/* Ends the relay_stream, and the local connection with an error, because the peer has reset the stream. */
 void relay_abort(relay_stream *);
 
 #endif

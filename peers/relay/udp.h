@@ -1,6 +1,5 @@
-/* The program of a relay over UDP, around a stack that does no input or output of its own: it takes datagrams, hands
- * datagrams out, and says when it wants to be called again. What is common to such relays is here, from the command
- * line to the exit status. peers/picoquic/main.c is an example. */
+/* The common part of relays over UDP, from command line to exit status, for stacks that do no I/O: they take and return
+ * datagrams, and return when to call them again. Example: peers/picoquic/main.c. */
 #ifndef PEERS_RELAY_UDP_H
 #define PEERS_RELAY_UDP_H
 
@@ -8,33 +7,34 @@
 #include "xlink/udp.h"
 
 typedef struct {
-    relay_options options; /* a server's options.listen has the port that was bound */
+    relay_options options; /* server: options.listen has the bound port */
     relay *relay;
     xl_udp *udp;
-    xl_addr local[RELAY_MAX_PATHS]; /* client: where the paths are bound, after relay_udp_bind() */
+    xl_addr local[RELAY_MAX_PATHS]; /* client: bound addresses of the paths, after relay_udp_bind() */
 } relay_udp;
 
 typedef struct {
-    const char *name;       /* of the program, before its errors */
-    const char *version;    /* what PROGRAM version prints; NULL: there is no such command */
-    bool needs_certificate; /* of a server: --certificate and --key are required */
+    const char *name;       /* of the program, printed before its errors */
+    const char *version;    /* output of PROGRAM version; NULL: no such command */
+    bool needs_certificate; /* a server requires --certificate and --key */
     relay_stack ops;
-    /* Makes the stack; the options are read, and the sockets of a server are bound. False with a sentence in
+    /* Creates the stack, after the options are read and a server's socket is bound. False with a sentence in
      * error[RELAY_ERROR_BYTES]. */
     bool (*start)(void *stack, char *error);
-    /* The relay is over: tells the peer. What is queued on the sockets is sent afterwards. */
+    /* Closes the connections at the end of the run. Queued datagrams are sent afterwards. */
     void (*close)(void *stack);
-    /* Frees the stack, once all relay_streams are released; also after a start() that failed. */
+    /* Frees the stack, after all relay_streams are released; also after a failed start(). */
     void (*destroy)(void *stack);
 } relay_program;
 
-/* The whole of main(): returns the exit status. `udp` is part of `stack`, and zero; `own` are the stack's options. */
+/* The complete main(): returns the exit status. The relay_udp is part of `stack` and all zero; `own`: the stack's
+ * options. */
 int relay_over_udp(int argc, char **argv, const relay_program *, const relay_own_options *own, void *stack,
                    relay_udp *);
-/* Client: binds a socket to the address of each of the first `count` paths. False, and the relay ends with a sentence:
- * an address cannot be used. */
+/* Client: binds a socket for each of the first `count` paths. If an address cannot be used, ends the relay with a
+ * reason and returns false. */
 bool relay_udp_bind(relay_udp *, size_t count);
-/* Writes the sentence to error[RELAY_ERROR_BYTES]; false. */
+/* Writes the sentence to error[RELAY_ERROR_BYTES]. Returns false. */
 bool relay_refuse(char *error, const char *sentence);
 
 #endif

@@ -1,12 +1,12 @@
 /* Runs a player over a relay: starts the client side of a relay, waits until it is ready, runs the player on the
- * relay's socket, and ends the relay when the player has ended. The exit status is the player's.
+ * relay's socket, and stops the relay after the player. The exit status is the player's.
  *
  *     relay-run --path wifi:@0 --path lte:@1 --server @:4433 --out relay.jsonl -- RELAY ... -- PLAYER ...
  *
- * RELAY gets `--socket FILE --server ADDR:PORT --path NAME:ADDR ...` and PLAYER `--server unix:FILE` after its words.
- * The relay's records go to --out. A relay without `ready` in time gets one sentence and exit status 2. Records beyond
- * a bound are left out, and a relay that writes more than a bound to a file is ended. All that the relay has started
- * ends with it. */
+ * `--socket FILE --server ADDR:PORT --path NAME:ADDR ...` is appended to RELAY, and `--server unix:FILE` to PLAYER. The
+ * relay's records go to --out. If the relay is not `ready` in time, the exit status is 2. Records after OUT_MAX_BYTES
+ * are left out, and a relay that writes more than FILE_MAX_BYTES to a file is ended. Processes that the relay has
+ * started end with it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -34,7 +34,7 @@
 #define TEXT_BYTES     160
 #define LINE_BYTES     4096
 #define OUT_MAX_BYTES  (16u << 20)
-#define FILE_MAX_BYTES (64u << 20) /* of the relay's standard error, if that is a file */
+#define FILE_MAX_BYTES (64u << 20) /* per file that the relay writes, such as its standard error */
 #define STOP_MS        2000
 
 typedef struct {
@@ -51,7 +51,7 @@ typedef struct {
     char **relay_words, **player_words;
     FILE *out;
     size_t out_bytes;
-    char line[LINE_BYTES]; /* of the relay, not complete yet */
+    char line[LINE_BYTES]; /* incomplete line of the relay */
     size_t line_len;
     bool is_ready;
     pid_t relay, player;
@@ -60,7 +60,7 @@ typedef struct {
 
 /* ---- the command line ---- */
 
-/* "@I" is the address of mpshell's path I, "@" its gateway. */
+/* Returns the address. "@I" is that of mpshell's path I, "@" its gateway; NULL: not inside mpshell. */
 static const char *address(const char *text, size_t len, char *copy, size_t cap) {
     char variable[48];
     snprintf(copy, cap, "%.*s", (int)len, text);
@@ -124,7 +124,7 @@ static int print_usage(void) {
     return 0;
 }
 
-/* Cuts argv at the two "--". */
+/* Splits argv at the second "--"; the options ended at the first. */
 static bool split(runner *r, int argc, char **argv, int rest, char *error) {
     r->relay_words = argv + rest;
     for (int i = rest; i < argc && !r->player_words; i++) {
@@ -148,13 +148,13 @@ static size_t add_words(char **out, char *const *words) {
     return n;
 }
 
-/* The relay is the one whose standard output is ours. It gets a process group, so that its children end with it. */
+/* stdout_fd >= 0: starts the relay, in its own process group, so that its children end with it. */
 static pid_t start_child(char **words, int stdout_fd, const char *keylog_file) {
     const bool is_relay = stdout_fd >= 0;
     const struct rlimit bound = {FILE_MAX_BYTES, FILE_MAX_BYTES};
     const pid_t parent = getpid(), pid = fork();
     if (pid > 0 && is_relay)
-        (void)setpgid(pid, pid); /* both do it: whoever is first */
+        (void)setpgid(pid, pid); /* in parent and child, whichever runs first */
     if (pid != 0)
         return pid;
     if (is_relay && (setpgid(0, 0) != 0 || setrlimit(RLIMIT_FSIZE, &bound) != 0))
@@ -166,7 +166,7 @@ static pid_t start_child(char **words, int stdout_fd, const char *keylog_file) {
     if (getppid() != parent || (is_relay && dup2(stdout_fd, STDOUT_FILENO) < 0))
         _exit(127);
     if (is_relay)
-        unsetenv("MPSHELL_READY_FD"); /* it is the player's */
+        unsetenv("MPSHELL_READY_FD"); /* for the player only */
     if (keylog_file)
         setenv("SSLKEYLOGFILE", keylog_file, 1);
     execvp(words[0], words);
@@ -208,10 +208,10 @@ static bool start_player(runner *r) {
     return r->player > 0;
 }
 
-/* ---- what the relay says ---- */
+/* ---- the relay's output ---- */
 
 static bool says_ready(const char *line) {
-    if (!strstr(line, "\"ready\"")) /* a flood of other lines is not worth a parser */
+    if (!strstr(line, "\"ready\"")) /* parse only lines that may match */
         return false;
     json_t *record = json_loads(line, 0, NULL);
     const char *event = json_string_value(json_object_get(record, "event"));
@@ -259,7 +259,7 @@ static bool wait_ready(runner *r) {
     return true;
 }
 
-/* Until the player has ended; its status. A relay that ends is seen by the player, whose connections close. */
+/* Waits for the player's end and returns its status. If the relay ends, the player's connections close. */
 static int wait_player(runner *r) {
     for (bool is_open = true;;) {
         int status;
@@ -277,13 +277,14 @@ static int wait_player(runner *r) {
     }
 }
 
-/* Whether the relay has ended. It stays a zombie, so that its process group keeps its number. */
+/* Whether the relay has ended. It remains a zombie, so that its process group ID is not reused. */
 static bool has_ended(const runner *r) {
     siginfo_t info = {0};
     return waitid(P_PID, (id_t)r->relay, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;
 }
 
-/* SIGTERM, and SIGKILL if that does not end it; its last records are kept. What it has started gets SIGKILL. */
+/* Sends SIGTERM to the relay, and keeps its last records. After its end or STOP_MS, sends SIGKILL to its process
+ * group. */
 static void stop_relay(runner *r) {
     const uint64_t until = clock_us() / 1000 + STOP_MS;
     kill(r->relay, SIGTERM);
@@ -292,7 +293,7 @@ static void stop_relay(runner *r) {
         struct pollfd wait[] = {{.fd = is_open ? r->from_relay : -1, .events = POLLIN},
                                 {.fd = r->signals, .events = POLLIN}};
         struct signalfd_siginfo info;
-        /* A child of the relay's may hold the pipe open. */
+        /* A child of the relay may hold the pipe open. */
         if (now >= until || (poll(wait, 2, has_ended(r) ? 0 : (int)(until - now)) == 0 && has_ended(r)))
             break;
         (void)!read(r->signals, &info, sizeof info);
@@ -305,7 +306,7 @@ static void stop_relay(runner *r) {
     waitpid(r->relay, NULL, 0);
 }
 
-/* For the socket, whose name has to be short: the run's folder may have a long one. */
+/* Makes a folder for the socket, whose name must be short, which the run's folder may not allow. */
 static bool make_folder(runner *r) {
     static const char *const places[] = {"/tmp", "/run"};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
@@ -316,7 +317,8 @@ static bool make_folder(runner *r) {
     return false;
 }
 
-/* Opens the files that the run leaves; the secrets are their owner's alone. Returns the one that cannot be written. */
+/* Creates the output files; only the owner can read the secrets. Returns the name of one that cannot be written, or
+ * NULL. */
 static const char *open_files(runner *r) {
     if (r->o.out_file && !(r->out = fopen(r->o.out_file, "we")))
         return r->o.out_file;

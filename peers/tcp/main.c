@@ -1,5 +1,5 @@
-/* A relay over the kernel's TCP or MPTCP: a control. Each local connection becomes one TCP connection, bound to the
- * primary path's address. With MPTCP the kernel adds subflows as its endpoints (`ip mptcp`) say. */
+/* A relay over the kernel's TCP or MPTCP, as a control. Each local connection becomes one TCP connection, bound to the
+ * primary path's address. With MPTCP the kernel adds subflows as configured by `ip mptcp endpoint`. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -21,7 +21,7 @@
 #define MAX_EVENTS 64
 #define SAMPLE_US  UINT64_C(1000000)
 
-typedef struct { /* the TCP connection that carries a local one */
+typedef struct { /* TCP connection of a local connection */
     bool is_open;
     int fd;
     bool has_sent_end;
@@ -32,8 +32,8 @@ typedef struct {
     bool mptcp;
     const char *cc; /* one of `controllers` */
     relay *relay;
-    int epoll, listener; /* of the carrying side; the listener is the server's, else -1 */
-    tcp_stats stats;     /* the client's */
+    int epoll, listener; /* for the TCP connections; listener: server only, else -1 */
+    tcp_stats stats;     /* client */
     uint64_t sampled_at;
 } stack;
 
@@ -54,7 +54,7 @@ static int new_socket(const stack *t, const xl_addr *of, char *error) {
     return fd;
 }
 
-/* Takes the descriptor. False: the local connection has ended with it. */
+/* Takes ownership of fd. False: failed; the local connection has ended too. */
 static bool carry(stack *t, relay_stream *local, int fd) {
     const int one = 1;
     item *i = relay_state(local);
@@ -84,7 +84,7 @@ static void on_release(void *user, relay_stream *local) {
     close(i->fd);
 }
 
-/* The other end is told by a reset. */
+/* Makes close() reset the connection. */
 static void reset(const item *i) {
     const struct linger at_once = {.l_onoff = 1};
     setsockopt(i->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -101,7 +101,7 @@ static bool would_wait(void) {
     return errno == EAGAIN || errno == EINTR || errno == ENOTCONN;
 }
 
-/* Local bytes into the connection. False: it has failed, or has ended. */
+/* Sends local bytes on the connection. False: it has failed, or the end was sent, so that `local` may be gone. */
 static bool send_bytes(relay_stream *local) {
     item *i = relay_state(local);
     const uint8_t *data;
@@ -124,7 +124,7 @@ static bool send_bytes(relay_stream *local) {
     return false;
 }
 
-/* Bytes of the connection to the local end. May end it. */
+/* Delivers received bytes to the local end. May end it. */
 static void receive_bytes(relay_stream *local) {
     const item *i = relay_state(local);
     uint8_t buf[16384];
@@ -150,7 +150,7 @@ static void on_event(relay_stream *local, uint32_t events) {
         receive_bytes(local);
 }
 
-/* ---- calls of the relay ---- */
+/* ---- operations of relay_stack ---- */
 
 static void on_open(void *user, relay_stream *local) {
     stack *t = user;
@@ -193,7 +193,7 @@ static void on_gone(void *user, relay_stream *local) {
 static void accept_connections(stack *t) {
     int fd;
     while ((fd = relay_accept(t->relay, t->listener)) >= 0) {
-        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, t->cc, (socklen_t)strlen(t->cc)); /* of MPTCP's joins too */
+        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, t->cc, (socklen_t)strlen(t->cc)); /* also for MPTCP's joins */
         relay_stream *local = relay_connect(t->relay);
         if (local)
             (void)carry(t, local, fd);
@@ -202,7 +202,7 @@ static void accept_connections(stack *t) {
     }
 }
 
-/* NULL: it has ended with an earlier event. */
+/* Returns the stream at this address; NULL: none, or it ended with an earlier event. */
 static relay_stream *find_stream(const stack *t, const void *of) {
     relay_stream *local = relay_first(t->relay);
     while (local && local != of)
@@ -233,7 +233,7 @@ static uint64_t next_timeout(void *user) {
     return XL_NEVER;
 }
 
-/* Payload, as the kernel counts it. */
+/* Bytes are payload, as counted by the kernel. */
 static void path(void *user, size_t k, relay_path_facts *out) {
     const stack *t = user;
     for (size_t i = 0; i < t->stats.count; i++) {

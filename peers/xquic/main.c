@@ -1,9 +1,8 @@
-/* A relay over XQUIC: multipath QUIC (draft 10 of the extension) over all paths. docs/reference/stacks.md says what a
- * relay does.
+/* A relay over XQUIC: multipath QUIC (draft 10 of the extension) over all paths. docs/reference/stacks.md describes
+ * relays.
  *
- * XQUIC does no input or output of its own: it takes datagrams, writes datagrams by a callback, and says when to call
- * again. It closes a connection when 8192 frames of a stream wait to be read, in order or not. The relay keeps the
- * window of a stream below that. */
+ * XQUIC does no I/O: it takes datagrams, writes datagrams by a callback, and returns when to call it again. It closes a
+ * connection if 8192 frames of a stream wait to be read, in order or not. The relay's stream window is smaller. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,33 +13,33 @@
 #include "peers/relay/udp.h"
 
 #define ALPN          "relay"
-#define STREAM_WINDOW (6u << 20) /* bytes, as libxlink's; 5,400 full frames */
-#define SEND_PACKETS  8192       /* of a connection that are not acknowledged yet: 9.8 MB at 1200 bytes */
+#define STREAM_WINDOW (6u << 20) /* bytes, the same as libxlink's; 5,400 full frames */
+#define SEND_PACKETS  8192       /* unacknowledged packets per connection; 9.8 MB at 1200 bytes */
 #define IDLE_MS       120000
-#define RETRY_US      UINT64_C(1000000) /* a path that XQUIC has given up is tried again after so long */
+#define RETRY_US      UINT64_C(1000000) /* until a path that XQUIC has removed is opened again */
 #define READ_BYTES    16384
 #define MAX_ROUNDS    64
 #define IDLE_WAIT_US  UINT64_C(1000)
 
-typedef struct {               /* the stream of a local connection */
+typedef struct {               /* stream of a local connection */
     xqc_stream_t *stream;      /* NULL: waits for the handshake */
-    void *connection;          /* the stream's */
-    bool is_sent, is_received; /* a direction is over, and XQUIC or the relay has all of it */
+    void *connection;          /* of the stream */
+    bool is_sent, is_received; /* XQUIC, or the relay, has taken everything including the end */
 } item;
 
-typedef struct {       /* of the client */
-    const char *state; /* NULL: XQUIC does not have it */
-    uint64_t id;       /* XQUIC's */
+typedef struct {       /* client: a path */
+    const char *state; /* NULL: not open in XQUIC */
+    uint64_t id;       /* in XQUIC */
     uint64_t sent, received;
 } path;
 
 typedef struct stack stack;
 typedef struct connection connection;
-struct connection { /* what XQUIC hands to the callbacks */
+struct connection { /* user data of XQUIC's callbacks */
     connection *next;
     stack *owner;
-    xqc_connection_t *of; /* server: NULL until it is accepted */
-    xl_addr local;        /* server: where the client came to */
+    xqc_connection_t *of; /* server: the accepted connection */
+    xl_addr local;        /* server: destination address of the client's datagrams */
 };
 
 struct stack {
@@ -50,19 +49,19 @@ struct stack {
     bool pmtud;
     uint32_t datagram_bytes;
     xqc_engine_t *engine;
-    connection base; /* the client's; of a server, what sends before a connection is accepted */
+    connection base; /* client: its connection; server: for packets before a connection is accepted */
     connection *accepted;
-    xqc_cid_t id; /* the client's */
+    xqc_cid_t id; /* client */
     bool has_connected, is_connected, must_continue;
     path paths[RELAY_MAX_PATHS];
-    path *created;     /* XQUIC has not reported its ID yet */
-    uint64_t retry_at; /* XL_NEVER: no path is missing */
-    uint64_t timer_at; /* XL_NEVER: none */
-    unsigned rounds;   /* of a timer that is due at once, since a datagram came */
-    FILE *secrets;     /* in NSS key log format; NULL: nobody asks for them */
+    path *created;     /* path that XQUIC is creating, whose ID is not known yet */
+    uint64_t retry_at; /* next call of create_paths(); XL_NEVER: none */
+    uint64_t timer_at; /* XQUIC's next timer; XL_NEVER: none */
+    unsigned rounds;   /* consecutive timers due at once, since the last datagram was received */
+    FILE *secrets;     /* NSS key log; NULL: none */
 };
 
-/* XQUIC asks for the time for each packet that it looks at, by a hook that has no argument. */
+/* For read_clock(), a hook without argument that XQUIC calls for every packet. */
 static const uint64_t *the_clock;
 
 static xqc_usec_t read_clock(void) {
@@ -78,7 +77,7 @@ static void on_release(void *user, relay_stream *local) {
         xqc_stream_set_user_data(i->stream, NULL);
 }
 
-/* The stream is given up in both directions. */
+/* Cancels the stream in both directions. */
 static void on_gone(void *user, relay_stream *local) {
     const item *i = relay_state(local);
     (void)user;
@@ -86,7 +85,7 @@ static void on_gone(void *user, relay_stream *local) {
         (void)xqc_stream_close(i->stream);
 }
 
-/* Local bytes into the stream. May end it. */
+/* Sends local bytes on the stream. May end it. */
 static void send_bytes(item *i) {
     relay_stream *local = relay_stream_of(i);
     const uint8_t *data;
@@ -101,7 +100,7 @@ static void send_bytes(item *i) {
     relay_consume(local, (size_t)taken, i->is_sent);
 }
 
-/* Bytes of the stream to the local end, as far as it has room. May end the stream. */
+/* Delivers received bytes to the local end, as far as it has room. May end the stream. */
 static void deliver_bytes(item *i) {
     relay_stream *local = relay_stream_of(i);
     uint8_t buf[READ_BYTES], fin = 0;
@@ -122,7 +121,7 @@ static void deliver_bytes(item *i) {
 }
 
 static void start_stream(stack *t, item *i) {
-    xqc_stream_settings_t settings = {.recv_rate_bytes_per_sec = 1}; /* the window stays as it is */
+    xqc_stream_settings_t settings = {.recv_rate_bytes_per_sec = 1}; /* keeps the window constant */
     i->stream = xqc_stream_create(t->engine, &t->id, &settings, i);
     i->connection = &t->base;
     if (i->stream)
@@ -150,16 +149,16 @@ static void on_writable(void *user, relay_stream *local) {
     if (!i->stream)
         return;
     deliver_bytes(i);
-    t->must_continue = true; /* reading may have opened the window, and XQUIC does not send that by itself */
+    t->must_continue = true; /* reading may have opened the window, which XQUIC does not send by itself */
 }
 
-/* ---- XQUIC's calls about streams; user is the item, NULL once it is gone ---- */
+/* ---- XQUIC's stream callbacks; user: the item, NULL after its end ---- */
 
 static stack *stack_of(xqc_stream_t *stream) {
     return ((connection *)xqc_get_conn_user_data_by_stream(stream))->owner;
 }
 
-/* A new stream of the client. */
+/* Connects a new stream of the client to the upstream server. */
 static xqc_int_t stream_created(xqc_stream_t *stream, void *user) {
     stack *t = stack_of(stream);
     xqc_stream_settings_t settings = {.recv_rate_bytes_per_sec = 1};
@@ -192,21 +191,21 @@ static xqc_int_t stream_writable(xqc_stream_t *stream, void *user) {
     return XQC_OK;
 }
 
-/* Both directions are over, or the connection is. */
+/* Handles the end of both directions, or of the connection. */
 static xqc_int_t stream_closed(xqc_stream_t *stream, void *user) {
     item *i = user;
     (void)stream;
     if (!i)
         return XQC_OK;
     i->stream = NULL;
-    if (!i->is_sent || !i->is_received) /* else the relay has bytes left, and says when it ends */
+    if (!i->is_sent || !i->is_received) /* otherwise the relay ends it after its last bytes */
         relay_abort(relay_stream_of(i));
     return XQC_OK;
 }
 
 /* ---- the client's paths ---- */
 
-/* Begins the paths that XQUIC does not have. Where it has no connection ID for one, it says later that it has. */
+/* Opens the missing paths. If XQUIC has no connection ID for one, may_create_path() follows later. */
 static void create_paths(stack *t) {
     t->retry_at = XL_NEVER;
     for (size_t k = 0; k < t->u.options.path_count; k++) {
@@ -260,7 +259,7 @@ static void on_path_facts(void *user, size_t k, relay_path_facts *out) {
     const path *p = &t->paths[k];
     if (!p->state && p->sent == 0)
         return;
-    /* XQUIC tells the RTT of its first path alone, 250 ms until it has a sample. */
+    /* XQUIC reports the RTT of its first path only, as 250 ms before the first sample. */
     const bool is_first = p->state && p->id == XQC_INITIAL_PATH_ID && p->received > 0 && t->is_connected;
     *out = (relay_path_facts){.state = p->state ? p->state : "closed",
                               .bytes_sent = p->sent,
@@ -322,7 +321,7 @@ static void receive(void *user, const xl_datagram *d, uint8_t *data) {
                                     from_len, *the_clock, &t->base);
 }
 
-/* XQUIC may ask to be called at once over and over while a path is silent: after some rounds it waits a little. */
+/* While a path is silent, XQUIC may repeatedly ask to be called at once. After MAX_ROUNDS, waits IDLE_WAIT_US. */
 static void set_timer(xqc_usec_t after_us, void *user) {
     stack *t = user;
     t->rounds = after_us < IDLE_WAIT_US ? t->rounds + 1 : 0;
@@ -357,7 +356,7 @@ static uint64_t next_timeout(void *user) {
     return t->timer_at < t->retry_at ? t->timer_at : t->retry_at;
 }
 
-/* ---- XQUIC's calls about connections ---- */
+/* ---- XQUIC's connection callbacks ---- */
 
 static int accept_connection(xqc_engine_t *engine, xqc_connection_t *of, const xqc_cid_t *id, void *user) {
     stack *t = ((connection *)user)->owner;
@@ -459,7 +458,7 @@ static void ignore_log(xqc_log_level_t level, const void *data, size_t len, void
     (void)user;
 }
 
-/* XQUIC calls this where it is built with XQC_PRINT_SECRET. */
+/* XQUIC calls this if it is built with XQC_PRINT_SECRET. */
 static void log_secret(const xqc_cid_t *id, const char *line, void *user) {
     const stack *t = user;
     (void)id;
@@ -477,7 +476,7 @@ static int trust(const unsigned char *certificates[], const size_t lens[], size_
 
 /* ---- the program ---- */
 
-/* XQUIC's own names of its options' values. */
+/* Values of options, as named by XQUIC. */
 static const char *const schedulers[] = {"minrtt", "backup", "rap", NULL};
 static const char *const reinjections[] = {"none", "tail", "deadline", NULL};
 static const char *const controllers[] = {"cubic", "bbr", NULL};
@@ -519,8 +518,8 @@ static xqc_conn_settings_t settings_of(const stack *t) {
     s.enable_pmtud = t->pmtud ? XQC_PMTUD_ENABLE_MASK : XQC_PMTUD_DISABLE;
     s.sndq_packets_used_max = SEND_PACKETS;
     s.idle_time_out = IDLE_MS;
-    s.init_idle_time_out = IDLE_MS; /* else a server forgets a handshake after 10 s, and the client does not */
-    s.enable_stream_rate_limit = 1; /* else the window of a stream would grow to 16 MiB */
+    s.init_idle_time_out = IDLE_MS; /* otherwise a server drops a handshake after 10 s, but the client does not */
+    s.enable_stream_rate_limit = 1; /* otherwise the window of a stream would grow to 16 MiB */
     s.init_recv_window = STREAM_WINDOW;
     return s;
 }
@@ -599,7 +598,7 @@ static bool start(void *user, char *error) {
     t->timer_at = t->retry_at = XL_NEVER;
     const char *secrets_file = getenv("SSLKEYLOGFILE");
     if (secrets_file && (t->secrets = fopen(secrets_file, "a")))
-        setvbuf(t->secrets, NULL, _IOLBF, 0); /* whole lines, also when the relay is killed */
+        setvbuf(t->secrets, NULL, _IOLBF, 0); /* complete lines, even if the relay is killed */
     return make_engine(t) ||
            relay_refuse(error, t->u.options.is_server ? "XQUIC cannot start; are --certificate and --key PEM files?"
                                                       : "XQUIC cannot start.");

@@ -15,10 +15,10 @@ use serde_json::json;
 use crate::http3::{self, Frames};
 use crate::stats;
 
-/// noq gives a stream up that has more than 1,024 gaps: with re-injection and two paths a wide window makes as many.
+/// noq cancels a stream with more than 1,024 gaps, which re-injection over two paths causes if the window is large.
 pub const STREAM_WINDOW: u32 = 1 << 20;
 
-/// Any certificate is taken: the server makes its own.
+/// Accepts any certificate, because the server's is self-signed.
 #[derive(Debug)]
 struct Anybody(rustls::crypto::CryptoProvider);
 
@@ -98,7 +98,7 @@ pub fn config(alpn: &[u8], transport: TransportConfig) -> Result<ClientConfig> {
     Ok(config)
 }
 
-/// The server's connection IDs for the path may still be on their way.
+/// Opens a path. Waits up to 5 s for the server's connection IDs for it.
 pub async fn open(connection: &Connection, server: SocketAddr, local: IpAddr) -> Result<Path> {
     let until = Instant::now() + Duration::from_secs(5);
     loop {

@@ -1,5 +1,5 @@
-//! noq opens a connection without a source address, and so over the default route. This socket gives such datagrams
-//! the address of the primary path; those of further paths have theirs.
+//! noq opens a connection without a source address, i.e. over the default route. This socket sends such datagrams from
+//! the primary path's address; datagrams of other paths have a source address.
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;

@@ -1,4 +1,4 @@
-//! The part of HTTP/3 (RFC 9114) and of QPACK's static table (RFC 9204) that one GET with a range takes.
+//! The part of HTTP/3 (RFC 9114) and of QPACK's static table (RFC 9204) that one GET with a range needs.
 use anyhow::{Context, Result, bail};
 use noq::{Connection, RecvStream, SendStream};
 
@@ -11,7 +11,7 @@ pub struct Request {
     pub range: Option<(usize, usize)>,
 }
 
-/// The control stream with empty SETTINGS: it stays open as long as the connection.
+/// Opens the control stream with empty SETTINGS. It must stay open as long as the connection.
 pub async fn open_control(connection: &Connection) -> Result<SendStream> {
     let mut control = connection.open_uni().await?;
     control.write_all(&[0x00, SETTINGS as u8, 0x00]).await?;
@@ -27,7 +27,7 @@ fn put_varint(out: &mut Vec<u8>, v: u64) {
     }
 }
 
-/// An integer of RFC 7541 section 5.1 after `first`'s pattern bits.
+/// Writes an integer of RFC 7541 section 5.1 with a prefix of `bits` after the pattern's bits.
 fn put_prefixed(out: &mut Vec<u8>, pattern: u8, bits: u32, mut v: usize) {
     let most = (1usize << bits) - 1;
     if v < most {
@@ -113,7 +113,7 @@ pub fn response_head(range: Option<(usize, usize)>, total: usize, len: usize) ->
     head
 }
 
-/// A frame's payload may come in many pieces: the reader keeps what the last piece had beyond it.
+/// Reads frames, whose payload may come in many pieces. Keeps bytes of the last piece for the next frame.
 pub struct Frames {
     stream: RecvStream,
     held: Vec<u8>,
@@ -155,14 +155,14 @@ impl Frames {
         Ok(Some(v))
     }
 
-    /// Type and length of the next frame; None at the stream's end.
+    /// Returns type and length of the next frame; None: end of the stream.
     pub async fn next(&mut self) -> Result<Option<(u64, usize)>> {
         let Some(kind) = self.varint().await? else { return Ok(None) };
         let len = self.varint().await?.context("stream ends within a frame")?;
         Ok(Some((kind, usize::try_from(len)?)))
     }
 
-    /// At most `len` bytes of the frame's payload, at least one.
+    /// Returns 1 to `len` bytes of the frame's payload.
     pub async fn some(&mut self, len: usize) -> Result<Vec<u8>> {
         if !self.more().await? {
             bail!("stream ends within a frame");
@@ -181,7 +181,7 @@ impl Frames {
         Ok(all)
     }
 
-    /// Gives every piece of the response's body to `take`.
+    /// Passes every piece of the response's body to `take`.
     pub async fn body(&mut self, mut take: impl FnMut(&[u8])) -> Result<()> {
         while let Some((kind, mut left)) = self.next().await? {
             while left > 0 {

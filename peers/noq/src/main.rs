@@ -1,12 +1,14 @@
-//! A multipath QUIC peer that shares no code with libxlink: noq (RFC 10069), with as much of HTTP/3 as a download takes.
+//! A multipath QUIC peer that shares no code with libxlink: noq (RFC 10069), with the part of HTTP/3 that a download
+//! needs.
 //!
 //!     noq-peer get SERVER URL_PATH [--local IP]... [--abandon IP] [--backup IP] [--out FILE]
 //!     noq-peer serve ADDRESS FILE CERTIFICATE KEY
 //!     noq-peer client|server OPTIONS
 //!     noq-peer version
 //!
-//! `get` fetches one resource, opening a path from each --local address beside the first, and prints one JSON line.
-//! `serve` answers every request with the file, ranges too; it prints {"quic": ADDRESS} and, at SIGTERM, one JSON line.
+//! `get` fetches one resource and prints one JSON line. It opens a further path from each --local address.
+//! `serve` responds to every request with the file, or a range of it. It prints {"quic": ADDRESS} and, at SIGTERM, one
+//! JSON line.
 //! `client` and `server` are the two sides of a relay (docs/reference/stacks.md).
 mod client;
 mod from_primary;

@@ -1,4 +1,4 @@
-//! The relay of both sides: docs/reference/stacks.md says what it does.
+//! Both sides of a relay, see docs/reference/stacks.md.
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::from_primary::FromPrimary;
 use crate::{client, server, stats};
 
 const ALPN: &[u8] = b"relay";
-const CANCELLED: VarInt = VarInt::from_u32(1); // application error code of a stream that was given up
+const CANCELLED: VarInt = VarInt::from_u32(1); // application error code of a cancelled stream
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 const IDLE_MS: u32 = 120_000;
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50); // after an error
@@ -42,14 +42,14 @@ fn transport(cc: &str) -> Result<TransportConfig> {
     Ok(transport)
 }
 
-/// Copies until the end, which it passes on.
+/// Copies everything including the end.
 async fn copy(from: impl AsyncRead, to: impl AsyncWrite) -> std::io::Result<()> {
     let (mut from, mut to) = (pin!(from), pin!(to));
     tokio::io::copy(&mut from, &mut to).await?;
     to.shutdown().await
 }
 
-/// Copies both directions. An error of one ends both: the stream is reset, and the local connection closes.
+/// Copies both directions. After an error in one, resets the stream and closes the local connection.
 async fn join(local: impl AsyncRead + AsyncWrite, mut send: SendStream, mut receive: RecvStream) {
     let (read, write) = tokio::io::split(local);
     if tokio::try_join!(copy(read, &mut send), copy(&mut receive, write)).is_err() {
@@ -80,7 +80,7 @@ async fn connect(endpoint: &Endpoint, o: Arc<Options>) -> Result<Connection> {
     Ok(connection)
 }
 
-/// A record of each path every second, and the last ones when the connection has ended; then the relay ends.
+/// Prints a record of each path every second and at the end of the connection, with which the relay ends.
 async fn report(connection: Connection, o: Arc<Options>) {
     let mut every = tokio::time::interval(REPORT_EVERY);
     let reason = loop {
@@ -94,7 +94,7 @@ async fn report(connection: Connection, o: Arc<Options>) {
     std::process::exit(1);
 }
 
-/// Paths get their IDs in the order in which they are opened.
+/// Prints a record of each path. Path IDs follow the order in which paths are opened.
 fn report_paths(connection: &Connection, o: &Options) {
     for (id, (name, _)) in (0u32..).zip(&o.paths) {
         if let Some(s) = connection.path_stats(PathId::from(id)) {
@@ -104,7 +104,7 @@ fn report_paths(connection: &Connection, o: &Options) {
     }
 }
 
-/// The next local connection that there is a descriptor for.
+/// Returns the next local connection for which there is a descriptor.
 async fn accept(listener: &UnixListener, spare: &mut Spare) -> UnixStream {
     loop {
         match listener.accept().await {
@@ -116,7 +116,7 @@ async fn accept(listener: &UnixListener, spare: &mut Spare) -> UnixStream {
     }
 }
 
-/// `connection` is set when the first local connection comes.
+/// `connection` is set after the first local connection.
 async fn run_client(o: Arc<Options>, connection: Arc<OnceCell<Connection>>) -> Result<()> {
     let (_, primary) = o.paths.first().context("--path is required")?;
     let udp = std::net::UdpSocket::bind("0.0.0.0:0")?;
@@ -131,7 +131,7 @@ async fn run_client(o: Arc<Options>, connection: Arc<OnceCell<Connection>>) -> R
         let local = accept(&listener, &mut spare).await;
         let (endpoint, o, connection) = (endpoint.clone(), o.clone(), connection.clone());
         tokio::task::spawn_local(async move {
-            // The first local connection connects, so that the handshake is part of its request.
+            // The first local connection starts the handshake, so that it is part of the first request.
             let opened = async {
                 let connection = connection.get_or_try_init(|| connect(&endpoint, o)).await?;
                 anyhow::Ok(connection.open_bi().await?)

@@ -42,7 +42,7 @@ async fn answer(mut send: SendStream, mut frames: Frames, file: Rc<Vec<u8>>) -> 
     Ok(())
 }
 
-/// The final figures of paths that were given up under way.
+/// Records the final counts of paths that are closed before the connection.
 async fn watch_paths(connection: Connection, gone: Records) {
     let mut events = connection.path_events();
     while let Some(event) = events.next().await {

@@ -1,4 +1,4 @@
-//! What a connection did on each of its paths, as JSON.
+//! A connection's byte counts per path, as JSON.
 use noq::{Connection, PathId};
 use serde_json::{Value, json};
 

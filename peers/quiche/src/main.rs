@@ -1,5 +1,5 @@
-//! A relay over quiche: QUIC v1 on the primary path, with `--migrate on` also on the next one once that is silent.
-//! docs/reference/stacks.md says what a relay does.
+//! A relay over quiche: QUIC v1 on the primary path. With `--migrate on` it moves to the next path when the current one
+//! is silent. docs/reference/stacks.md describes relays.
 mod peer;
 
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ const ALPN: &[u8] = b"relay";
 const IDLE_MS: u64 = 120_000;
 const OWN: &[(&str, &str)] = &[("cc", "cubic"), ("initial-window", "10"), ("migrate", "off")];
 const REPORT_EVERY: Duration = Duration::from_secs(1);
-const STREAM_BYTES: u64 = 16 << 20; // flow control windows, of a stream; of the connection twice that
+const STREAM_BYTES: u64 = 16 << 20; // flow control window of a stream; the connection's is twice that
 const STREAMS_MAX: u64 = 1 << 20;
 const CIDS_MAX: u64 = 4;
 
@@ -51,10 +51,10 @@ struct Relay {
     doors: Doors,
     config: Config,
     peers: HashMap<u64, Peer>,
-    of_cid: HashMap<ConnectionId<'static>, u64>, // the server's
+    of_cid: HashMap<ConnectionId<'static>, u64>, // server
     next_peer: u64,
-    next_stream: u64, // the client's
-    path: usize,      // that the client uses
+    next_stream: u64, // client
+    path: usize,      // client: the path in use
     moved_at: Instant,
     locals: Vec<Local>,
 }
@@ -140,7 +140,7 @@ impl Relay {
         Ok(())
     }
 
-    /// The first local connection connects, so that the handshake is part of its request.
+    /// The first local connection starts the handshake, so that it is part of the first request.
     fn accept(&mut self) -> Result<()> {
         while let Some(socket) = self.doors.next_local()? {
             if self.peers.is_empty() {
@@ -159,20 +159,20 @@ impl Relay {
         Ok(())
     }
 
-    /// The client's connection and the server's address, where it may move and waits for something.
+    /// Returns the client's connection and the server's address, if it may migrate and has local connections.
     fn mobile(&self) -> Option<(&Peer, std::net::SocketAddr)> {
         let peer = self.peers.get(&0).filter(|peer| peer.connection.is_established())?;
         let may = !self.is_server && self.o.own("migrate") == "on" && self.o.paths.len() > 1;
         if may && !self.locals.is_empty() { Some((peer, self.o.server?)) } else { None }
     }
 
-    /// When the client has waited long enough for its path.
+    /// Returns when the client migrates if it receives nothing before.
     fn patience_ends(&self) -> Option<Instant> {
         let (peer, _) = self.mobile()?;
         Some(peer.heard_at.max(self.moved_at) + patience(&peer.active()?))
     }
 
-    /// Moves to the next path, where the one in use returns nothing.
+    /// Migrates to the next path if the current one is silent.
     fn move_on(&mut self) {
         if self.patience_ends().is_none_or(|end| Instant::now() < end) {
             return;
@@ -185,10 +185,10 @@ impl Relay {
         match peer.connection.migrate(from, server) {
             Ok(_) => {
                 self.path = next;
-                // The server follows packets that do more than probe (RFC 9000, section 9.2); a client that only
-                // receives has none to send.
+                // The server migrates at a non-probing packet (RFC 9000, section 9.2), which a client that only
+                // receives would not send.
                 let _ = peer.connection.send_ack_eliciting();
-                // Only a path that was validated carries packets that are not padded.
+                // Packets are padded until the path is validated.
                 let _ = peer.connection.probe_path(from, server);
                 record(json!({"event": "migration", "path": self.o.paths[next].0}));
             }
@@ -214,7 +214,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Whether anything moved.
+    /// Moves bytes of all local connections. Returns whether any moved.
     fn pump(&mut self) -> bool {
         let mut moved = false;
         let Self { peers, locals, next_stream, is_server, .. } = self;
@@ -224,7 +224,7 @@ impl Relay {
                 return true;
             }
             if !*is_server && local.stream.is_none() {
-                // A stream is there from its first write on, which may be empty.
+                // The first write, which may be empty, opens a stream.
                 if peer.connection.stream_send(*next_stream, &[], false).is_err() {
                     return true;
                 }
@@ -238,7 +238,7 @@ impl Relay {
         moved
     }
 
-    /// Drops what has ended. The client ends with its connection.
+    /// Drops closed connections and their streams. The client ends with its connection.
     fn bury(&mut self) -> Result<()> {
         let closed: Vec<u64> = self.peers.iter().filter(|(_, peer)| peer.connection.is_closed()).map(|(n, _)| *n).collect();
         for number in closed {
@@ -272,8 +272,8 @@ impl Relay {
     }
 }
 
-/// A connection for a first packet, and its own connection ID. A packet of an unsupported version gets
-/// Version Negotiation.
+/// Returns a connection for a client's first packet, and its connection ID. To an unsupported version, sends Version
+/// Negotiation.
 fn new_peer(
     sockets: &Sockets,
     config: &mut Config,

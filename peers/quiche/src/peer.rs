@@ -1,4 +1,4 @@
-//! One connection of quiche: its packets, each sent at the time that quiche's pacer gives, and its streams.
+//! One connection of quiche: its streams, and its packets, which are sent at the times of quiche's pacer.
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use railyard_relay::pump::Streams;
 use ring::rand::{SecureRandom, SystemRandom};
 
 pub const CID_BYTES: usize = 16;
-const CANCELLED: u64 = 1; // application error code of a stream that was given up
+const CANCELLED: u64 = 1; // application error code of a cancelled stream
 const DATAGRAM_BYTES: usize = 1350;
 
 pub fn random_cid() -> ConnectionId<'static> {
@@ -20,9 +20,9 @@ pub fn random_cid() -> ConnectionId<'static> {
 pub struct Peer {
     pub connection: Connection,
     pub heard_at: Instant,
-    waiting: Option<SendInfo>, // of the packet in `datagram`
+    waiting: Option<SendInfo>, // send time and addresses of `datagram`; None: nothing waits
     datagram: Vec<u8>,
-    streams: HashSet<u64>, // of the peer's, that were seen
+    streams: HashSet<u64>, // of the peer, returned by new_streams()
 }
 
 impl Peer {
@@ -32,10 +32,10 @@ impl Peer {
 
     pub fn receive(&mut self, datagram: &mut [u8], info: RecvInfo) {
         self.heard_at = Instant::now();
-        let _ = self.connection.recv(datagram, info); // what it cannot use it drops
+        let _ = self.connection.recv(datagram, info); // quiche drops invalid packets
     }
 
-    /// Gives the peer the connection IDs that it may have, which a migration takes; returns the new ones.
+    /// Issues as many connection IDs as the peer allows, for migration. Returns the new ones.
     pub fn issue_cids(&mut self) -> Vec<ConnectionId<'static>> {
         let mut new = Vec::new();
         while self.connection.is_established() && self.connection.scids_left() > 0 {
@@ -50,13 +50,13 @@ impl Peer {
         new
     }
 
-    /// The streams that the other side opened since the last call.
+    /// Returns the streams that the peer opened since the last call.
     pub fn new_streams(&mut self) -> Vec<u64> {
         let readable = self.connection.readable().filter(|id| id % 4 == 0);
         readable.filter(|id| self.streams.insert(*id)).collect()
     }
 
-    /// Sends what is due.
+    /// Sends all packets that are due.
     pub fn flush(&mut self, sockets: &Sockets) {
         loop {
             let info = match self.waiting.take() {
@@ -75,7 +75,7 @@ impl Peer {
         }
     }
 
-    /// When to call again at the latest.
+    /// Returns the latest time for the next call.
     pub fn wake_at(&self) -> Option<Instant> {
         let pacer = self.waiting.map(|info| info.at);
         [self.connection.timeout_instant(), pacer].into_iter().flatten().min()
@@ -102,7 +102,7 @@ impl Peer {
     }
 }
 
-/// The time without which a path is taken to be lost: three probe timeouts (RFC 9002, section 6.2.1).
+/// Returns the silence after which a path counts as lost: three probe timeouts (RFC 9002, section 6.2.1).
 pub fn patience(path: &PathStats) -> Duration {
     const ACK_DELAY: Duration = Duration::from_millis(25);
     3 * (path.rtt + 4 * path.rttvar.max(Duration::from_millis(1)) + ACK_DELAY)

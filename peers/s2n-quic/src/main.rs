@@ -1,4 +1,4 @@
-//! A relay over s2n-quic: QUIC v1 on the primary path. docs/reference/stacks.md says what a relay does.
+//! A relay over s2n-quic: QUIC v1 on the primary path. docs/reference/stacks.md describes relays.
 mod stats;
 mod tls;
 
@@ -24,11 +24,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::OnceCell;
 
 const OWN: &[(&str, &str)] = &[("cc", "cubic")];
-const CANCELLED: u32 = 1; // application error code of a stream that was given up
+const CANCELLED: u32 = 1; // application error code of a cancelled stream
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(120);
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50); // after an error
-const STREAM_BYTES: u64 = 16 << 20; // flow control windows, of a stream; of the connection twice that
+const STREAM_BYTES: u64 = 16 << 20; // flow control window of a stream; the connection's is twice that
 
 fn limits() -> Result<Limits> {
     Ok(Limits::new()
@@ -40,14 +40,14 @@ fn limits() -> Result<Limits> {
         .with_max_open_local_bidirectional_streams(1000)?)
 }
 
-/// Copies until the end, which it passes on.
+/// Copies everything including the end.
 async fn copy(from: impl AsyncRead, to: impl AsyncWrite) -> std::io::Result<()> {
     let (mut from, mut to) = (pin!(from), pin!(to));
     tokio::io::copy(&mut from, &mut to).await?;
     to.shutdown().await
 }
 
-/// Copies both directions. An error of one ends both: the stream is reset, and the local connection closes.
+/// Copies both directions. After an error in one, resets the stream and closes the local connection.
 async fn join(local: impl AsyncRead + AsyncWrite, stream: BidirectionalStream) {
     let (read, write) = tokio::io::split(local);
     let (mut receive, mut send) = stream.split();
@@ -78,7 +78,7 @@ fn report(name: &str, counters: &Counters) {
                   "bytes_received": counters.received.load(Relaxed), "srtt_us": srtt}));
 }
 
-/// Connects; when the connection has ended, so does the relay.
+/// Connects. The relay ends with the connection.
 async fn connect(client: &Client, o: &Options) -> Result<Handle> {
     let server = o.server.context("--server is required")?;
     let mut connection = client.connect(Connect::new(server).with_server_name("localhost")).await?;
@@ -96,7 +96,7 @@ async fn connect(client: &Client, o: &Options) -> Result<Handle> {
     Ok(handle)
 }
 
-/// The next local connection that there is a descriptor for.
+/// Returns the next local connection for which there is a descriptor.
 async fn accept(listener: &UnixListener, spare: &mut Spare) -> UnixStream {
     loop {
         match listener.accept().await {
@@ -108,7 +108,7 @@ async fn accept(listener: &UnixListener, spare: &mut Spare) -> UnixStream {
     }
 }
 
-/// The first local connection connects, so that the handshake is part of its request.
+/// The first local connection starts the handshake, so that it is part of the first request.
 async fn run_client(o: Arc<Options>, counters: Arc<Counters>) -> Result<()> {
     let client = start_client(&o, counters).await?;
     let listener = UnixListener::bind(&o.socket)?;

@@ -1,4 +1,4 @@
-//! What the client's `path` records say, from s2n-quic's events.
+//! Counters for the client's `path` records, from s2n-quic's events.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -1,4 +1,4 @@
-//! TLS by rustls. The client verifies nothing: the server's certificate is its own.
+//! TLS by rustls. The client does not verify the server's certificate, which is self-signed.
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -56,7 +56,7 @@ pub fn client() -> Result<ClientConfig> {
         .with_custom_certificate_verifier(Arc::new(NoVerifier(provider)))
         .with_no_client_auth();
     config.alpn_protocols = vec![ALPN.to_vec()];
-    config.key_log = Arc::new(KeyLogFile::new()); // the file that SSLKEYLOGFILE names
+    config.key_log = Arc::new(KeyLogFile::new()); // writes to $SSLKEYLOGFILE
     Ok(config)
 }
 

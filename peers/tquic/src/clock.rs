@@ -1,14 +1,14 @@
-//! The time for tquic, which looks at the clock hundreds of times in a row: with each packet and with each call about a
-//! stream. In virtual time that costs time, and holds the links up. tquic has no hook for its clock, so this program has
-//! the function by which all of its code reads it. It gets the time at which it was called, as other stacks do.
+//! The clock of tquic, which reads it for each packet and each call about a stream, hundreds of times in a row. In
+//! virtual time every reading takes time, which would delay the links. tquic has no hook for its clock, so this program
+//! replaces clock_gettime(3). It returns the time of the last wake-up, which other stacks use too.
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 use libc::{CLOCK_MONOTONIC, SYS_clock_gettime, c_int, clockid_t, syscall, timespec};
 
-static SECONDS: AtomicI64 = AtomicI64::new(-1); // -1: not looked yet
+static SECONDS: AtomicI64 = AtomicI64::new(-1); // -1: not read yet
 static NANOSECONDS: AtomicI64 = AtomicI64::new(0);
 
-/// Looks at the clock. The relay has one thread.
+/// Reads the system's clock. The relay has one thread.
 pub fn look() {
     let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
     if unsafe { syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &mut now) } == 0 {
@@ -17,10 +17,10 @@ pub fn look() {
     }
 }
 
-/// In place of the one in the system's library.
+/// Replaces the function of the system's library.
 ///
 /// # Safety
-/// As clock_gettime(3): `out` is a place for the time.
+/// As for clock_gettime(3), `out` must point to a timespec.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn clock_gettime(clock: clockid_t, out: *mut timespec) -> c_int {
     let seconds = SECONDS.load(Relaxed);

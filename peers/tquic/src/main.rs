@@ -1,4 +1,4 @@
-//! A relay over tquic: multipath QUIC by draft-ietf-quic-multipath-05. docs/reference/stacks.md says what a relay does.
+//! A relay over tquic: multipath QUIC by draft-ietf-quic-multipath-05. docs/reference/stacks.md describes relays.
 mod clock;
 mod streams;
 
@@ -23,10 +23,10 @@ const OWN: &[(&str, &str)] = &[("scheduler", "minrtt"), ("cc", "cubic"), ("initi
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 const PATHS_MAX: u64 = 8;
 
-/// What tquic's callbacks tell; connections go by their index in the endpoint.
+/// Events from tquic's callbacks. A connection is named by its index in the endpoint.
 #[derive(Default)]
 struct News {
-    streams: Vec<(u64, u64)>, // connection, new stream of the peer's
+    streams: Vec<(u64, u64)>, // connection, new stream of the peer
     closed: Vec<(u64, String)>,
 }
 
@@ -71,7 +71,7 @@ impl TransportHandler for Handler {
     fn on_new_token(&mut self, _: &mut Connection, _: Vec<u8>) {}
 }
 
-/// What the endpoint sends with.
+/// Sends the endpoint's packets.
 struct Sender(Rc<Sockets>);
 
 impl PacketSendHandler for Sender {
@@ -80,7 +80,7 @@ impl PacketSendHandler for Sender {
     }
 }
 
-/// The file that SSLKEYLOGFILE names, if it can be written.
+/// Opens $SSLKEYLOGFILE, if it is set and can be written.
 fn key_log() -> Option<File> {
     let name = std::env::var_os("SSLKEYLOGFILE")?;
     OpenOptions::new().create(true).append(true).open(name).ok()
@@ -112,8 +112,8 @@ struct Relay {
     doors: Doors,
     endpoint: Endpoint,
     news: Rc<RefCell<News>>,
-    connection: Option<u64>, // the client's
-    paths: usize,            // that were opened
+    connection: Option<u64>, // client
+    paths: usize,            // number of opened paths
     locals: Vec<Local>,
 }
 
@@ -131,7 +131,7 @@ impl Relay {
         record(json!({"event": "ready", "listen": self.doors.sockets.bound(0).to_string()}));
         let mut report_at = Instant::now();
         loop {
-            // After a path has been silent tquic may ask to be woken up at once, again and again, for seconds.
+            // After a path was silent, tquic may ask for a timeout of 0 repeatedly, for seconds.
             clock::look();
             let timeout = self.endpoint.timeout().map(|left| left.max(TIMER_GRANULARITY));
             let goes_on = self.doors.wait(timeout)?;
@@ -143,7 +143,7 @@ impl Relay {
             }
             let endpoint = &mut self.endpoint;
             self.doors.sockets.receive(|datagram, src, dst| {
-                // The endpoint drops what it cannot use.
+                // The endpoint drops invalid datagrams.
                 let _ = endpoint.recv(datagram, &PacketInfo { src, dst, time: Instant::now() });
             })?;
             self.endpoint.on_timeout(Instant::now());
@@ -163,7 +163,7 @@ impl Relay {
         }
     }
 
-    /// The first local connection connects, so that the handshake is part of its request.
+    /// The first local connection starts the handshake, so that it is part of the first request.
     fn accept(&mut self) -> Result<()> {
         while let Some(socket) = self.doors.next_local()? {
             if self.connection.is_none() {
@@ -199,7 +199,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Opens streams for local connections and the further paths once the connection can have them.
+    /// Opens streams for local connections, and the other paths, as soon as the connection allows it.
     fn open(&mut self) {
         let Some(connection) = self.connection.and_then(|index| self.endpoint.conn_get_mut(index)) else { return };
         if !connection.is_established() {
@@ -210,7 +210,7 @@ impl Relay {
         }
         let Some(server) = self.o.server else { return };
         while connection.is_multipath() && self.paths < self.o.paths.len() {
-            // Each path takes a connection ID of the server's, which may still be on its way.
+            // Each path needs a connection ID of the server, which may not have come yet.
             if connection.dcid_iter().count() <= self.paths {
                 return;
             }
@@ -221,7 +221,7 @@ impl Relay {
         }
     }
 
-    /// Whether anything moved.
+    /// Moves bytes of all local connections. Returns whether any moved.
     fn pump(&mut self) -> bool {
         self.open();
         let mut moved = false;

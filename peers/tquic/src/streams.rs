@@ -1,11 +1,11 @@
-//! Streams of tquic. It wakes up every millisecond for a stream that is wanted and ready, and after each call about a
-//! stream. So it is asked only for what is there.
+//! Streams of tquic. tquic wakes up every millisecond for a stream that is wanted and ready, and after each call about
+//! a stream. So it is called only if there is something to read or write.
 use bytes::Bytes;
 use railyard_relay::pump::Streams;
 use tquic::error::Error;
 use tquic::{Connection, Shutdown};
 
-const CANCELLED: u64 = 1; // application error code of a stream that was given up
+const CANCELLED: u64 = 1; // application error code of a cancelled stream
 
 pub struct Tquic<'a>(pub &'a mut Connection);
 

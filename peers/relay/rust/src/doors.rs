@@ -1,4 +1,4 @@
-//! What a relay waits for whose stack has no event loop of its own: datagrams, local connections, and SIGTERM.
+//! Event sources for stacks without their own event loop: datagrams, local connections, and SIGTERM.
 use std::cell::RefCell;
 use std::io::{ErrorKind, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
@@ -16,7 +16,7 @@ use crate::{Options, Spare};
 const BATCH_BYTES: usize = 65536;
 const LISTENER: Token = Token(1 << 20);
 const STOP: Token = Token(LISTENER.0 + 1);
-const LOCAL: Token = Token(LISTENER.0 + 2); // of all local connections: each wake-up looks at all of them
+const LOCAL: Token = Token(LISTENER.0 + 2); // shared by all local connections; each wake-up checks all of them
 
 struct Udp {
     socket: UdpSocket,
@@ -25,13 +25,13 @@ struct Udp {
 }
 
 impl Udp {
-    /// The address that a datagram came to, where the socket is bound to any.
+    /// Returns the destination address of a datagram, also if the socket is bound to a wildcard.
     fn local(&self, to: Option<IpAddr>) -> SocketAddr {
         SocketAddr::new(to.unwrap_or(self.bound.ip()), self.bound.port())
     }
 }
 
-/// The UDP sockets: the client has one for each path, the server one.
+/// The UDP sockets: one per path on a client, one on a server.
 pub struct Sockets {
     all: Vec<Udp>,
     received: RefCell<Vec<u8>>,
@@ -55,7 +55,7 @@ impl Sockets {
         self.all[number].bound
     }
 
-    /// Gives each datagram that has come, with where it came from and to.
+    /// Passes each received datagram to `take`, with source and destination address.
     pub fn receive(&self, mut take: impl FnMut(&mut [u8], SocketAddr, SocketAddr)) -> Result<()> {
         let mut bytes = self.received.borrow_mut();
         for udp in &self.all {
@@ -75,7 +75,7 @@ impl Sockets {
         Ok(())
     }
 
-    /// Sends one datagram from the socket of its path. False: not now. What the network refuses is lost.
+    /// Sends one datagram from the socket of its path. False: the socket buffer is full. Other errors count as loss.
     pub fn send(&self, bytes: &[u8], from: SocketAddr, to: SocketAddr) -> bool {
         let of_path = self.all.iter().find(|udp| udp.bound == from).unwrap_or(&self.all[0]);
         let src_ip = Some(from.ip()).filter(|ip| !ip.is_unspecified());
@@ -91,9 +91,9 @@ pub struct Doors {
     poll: Poll,
     events: Events,
     pub sockets: Rc<Sockets>,
-    listener: Option<UnixListener>, // the client's
+    listener: Option<UnixListener>, // client
     spare: Spare,
-    _stop: UnixStream, // gets a byte at SIGTERM
+    _stop: UnixStream, // readable after SIGTERM
 }
 
 impl Doors {
@@ -121,7 +121,7 @@ impl Doors {
         Ok(Self { poll, events: Events::with_capacity(64), sockets, listener, spare: Spare::hold(), _stop: stop })
     }
 
-    /// Waits until something happens, or for the time. False: it was SIGTERM.
+    /// Waits for an event or the timeout. False: SIGTERM.
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<bool> {
         match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() != ErrorKind::Interrupted => Err(error.into()),
@@ -129,7 +129,7 @@ impl Doors {
         }
     }
 
-    /// The next local connection that there is a descriptor for.
+    /// Returns the next local connection for which there is a descriptor; None: none now.
     pub fn next_local(&mut self) -> Result<Option<Socket>> {
         let Some(listener) = &self.listener else { return Ok(None) };
         loop {
@@ -145,7 +145,7 @@ impl Doors {
         }
     }
 
-    /// A connection to the upstream server; None: there is none to be had.
+    /// Starts a connection to the upstream server; None: failed.
     pub fn connect(&mut self, upstream: SocketAddr) -> Result<Option<Socket>> {
         let Ok(mut socket) = TcpStream::connect(upstream) else { return Ok(None) };
         self.poll.registry().register(&mut socket, LOCAL, Interest::READABLE | Interest::WRITABLE)?;

@@ -1,4 +1,4 @@
-//! What relays in Rust have in common: the command line and the records. docs/reference/stacks.md says what a relay is.
+//! The common part of relays in Rust: command line and records. docs/reference/stacks.md describes relays.
 #[cfg(feature = "pump")]
 pub mod doors;
 #[cfg(feature = "pump")]
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// The options of both sides; those that a side does not have are empty.
+/// The options of both sides. Options of the other side are empty.
 #[derive(Default)]
 pub struct Options {
     pub socket: PathBuf,
@@ -27,13 +27,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// An option of the stack's own; empty where `parse` was not told of it.
+    /// Returns an option of the stack; empty if it was not in `own` of `parse`.
     pub fn own(&self, name: &str) -> &str {
         self.own.get(name).map_or("", String::as_str)
     }
 }
 
-/// `own`: the stack's options, with their defaults.
+/// Parses the command line. `own`: the stack's options with their defaults.
 pub fn parse(words: &[String], own: &[(&str, &str)]) -> Result<Options> {
     let own = own.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     let mut o = Options { own, ..Options::default() };
@@ -62,8 +62,8 @@ pub fn parse(words: &[String], own: &[(&str, &str)]) -> Result<Options> {
 const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;
 
-/// A descriptor that is held back, for a local connection that there is no other for: it is accepted and closed. Else it
-/// would wait, and the listening socket stay readable.
+/// A reserved descriptor. If the process has no other left, it is used to accept and close a local connection, which
+/// would otherwise keep the listening socket readable.
 pub struct Spare(Option<File>);
 
 impl Spare {
@@ -71,12 +71,12 @@ impl Spare {
         Self(File::open("/dev/null").ok())
     }
 
-    /// After an accept that failed. True: it was for want of a descriptor, and now there is one.
+    /// Call it after a failed accept. True: there was no descriptor left, and the reserved one is now closed.
     pub fn give_up(&mut self, error: &io::Error) -> bool {
         matches!(error.raw_os_error(), Some(ENFILE | EMFILE)) && self.0.take().is_some()
     }
 
-    /// After an accept. False: the connection has the spare descriptor, and is to be closed.
+    /// Call it after a successful accept. False: the connection has taken the reserved descriptor and must be closed.
     pub fn is_held(&mut self) -> bool {
         if self.0.is_none() {
             *self = Self::hold();
@@ -90,14 +90,14 @@ pub fn record(value: Value) {
     println!("{value}");
 }
 
-/// The version of a crate by the text of a lock file, such as `noq 1.4.0`.
+/// Returns name and version of a crate from the text of a lock file, such as `noq 1.4.0`.
 pub fn locked_version(lock: &str, name: &str) -> Result<String> {
     let entry = format!("name = \"{name}\"\nversion = \"");
     let (_, rest) = lock.split_once(&entry).with_context(|| format!("the lock file has no {name}"))?;
     Ok(format!("{name} {}", rest.split('"').next().unwrap_or_default()))
 }
 
-/// The whole of main(): NAME-relay client OPTIONS, server OPTIONS or version. `lock`: the text of the lock file.
+/// The complete main() of NAME-relay client OPTIONS, server OPTIONS or version. `lock`: the text of the lock file.
 pub fn main(name: &str, lock: &str, own: &[(&str, &str)], run: impl Fn(Options, bool) -> Result<()>) -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.first().map(String::as_str) {

@@ -1,4 +1,4 @@
-//! A local connection and the stream that carries it, for stacks that have no event loop of their own.
+//! A local connection and the stream that carries it, for stacks without their own event loop.
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 
@@ -6,17 +6,17 @@ use mio::net::{TcpStream, UnixStream};
 
 const BUFFER_BYTES: usize = 16384;
 
-/// The streams of a connection, as a stack has them. `Err`: the stream was reset or stopped, or is gone.
+/// Access to the streams of a connection. `Err`: the stream was reset or stopped, or does not exist any more.
 pub trait Streams {
-    /// How many bytes a write would take.
+    /// Returns how many bytes a write would take.
     fn room(&mut self, stream: u64) -> Result<usize, ()>;
-    /// Returns how many bytes it took; `fin`: nothing follows them.
+    /// Returns how many bytes it took. `fin`: the end of the stream follows them.
     fn write(&mut self, stream: u64, bytes: &[u8], fin: bool) -> Result<usize, ()>;
-    /// Returns how many bytes there were, and whether nothing follows them. None: nothing has come.
+    /// Returns the number of bytes, and whether the end of the stream follows them. None: nothing to read.
     fn read(&mut self, stream: u64, into: &mut [u8]) -> Result<Option<(usize, bool)>, ()>;
-    /// Gives a stream up in both directions.
+    /// Cancels a stream in both directions.
     fn cancel(&mut self, stream: u64);
-    /// Which events of a stream are waited for; called when that changes.
+    /// Sets which events of a stream are wanted; called when that changes.
     fn want(&mut self, _stream: u64, _to_read: bool, _to_write: bool) {}
 }
 
@@ -48,7 +48,7 @@ impl Socket {
     }
 }
 
-/// True: waits. A TCP socket that is still connecting is not connected.
+/// Whether to try again later. NotConnected: the TCP socket is still connecting.
 fn waits(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::NotConnected | io::ErrorKind::Interrupted)
 }
@@ -57,8 +57,8 @@ fn waits(error: &io::Error) -> bool {
 #[derive(Default)]
 struct Buffer {
     bytes: Vec<u8>,
-    is_at_end: bool,   // nothing follows `bytes`
-    has_passed: bool,  // the end was passed on
+    is_at_end: bool,   // the end follows `bytes`
+    has_passed: bool,  // the end has been passed on
 }
 
 pub struct Local {
@@ -67,10 +67,10 @@ pub struct Local {
     socket: Socket,
     to_stream: Buffer,
     to_socket: Buffer,
-    wants: Option<(bool, bool)>, // to read, to write: as last reported
+    wants: Option<(bool, bool)>, // to read, to write: arguments of the last want()
 }
 
-/// What became of a local connection.
+/// Result of Local::pump().
 #[derive(PartialEq)]
 pub enum Pumped {
     Nothing,
@@ -83,7 +83,7 @@ impl Local {
         Self { connection, stream, socket, to_stream: Buffer::default(), to_socket: Buffer::default(), wants: None }
     }
 
-    /// Moves what can be moved. After `Over` the local connection is to be dropped.
+    /// Moves as many bytes as possible. After `Over`, drop the local connection.
     pub fn pump(&mut self, connection: &mut impl Streams) -> Pumped {
         let Some(stream) = self.stream else { return Pumped::Nothing };
         match self.pump_both(connection, stream) {
@@ -97,7 +97,7 @@ impl Local {
         }
     }
 
-    /// Whether anything moved. An error ends both directions.
+    /// Returns whether any bytes moved. An error ends both directions.
     fn pump_both(&mut self, connection: &mut impl Streams, stream: u64) -> Result<bool, ()> {
         let moved = [
             self.read_socket()?,
@@ -139,7 +139,7 @@ impl Local {
         if buffer.has_passed {
             return Ok(false);
         }
-        // Asked for its error, too: a write would not tell that the peer has stopped the stream.
+        // Called for its error too: a write would not report that the peer has stopped the stream.
         let room = connection.room(stream)?;
         let all = buffer.bytes.len();
         if all == 0 && !buffer.is_at_end || all > 0 && room == 0 {
