@@ -1,4 +1,4 @@
-"""From runs to figures per pair and scheme, and to the campaign's Parquet files. Void runs are never averaged in."""
+"""Figures per pair and scheme from runs, and the campaign's Parquet files. Void runs do not count in figures."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from railyard.results.records import Chunk, Run
 from railyard.traces.settings import members_of_record, of_way
 
 VIRTUAL, LATE = "°", "†"
-"""Marks of values that are not of a run that counts: of its twin in virtual time; of a void run."""
+"""Marks of values that stand in for those of a void run: the value is of its twin in virtual time; of the void run."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One pair under one scheme: the runs that count, and what they add up to."""
+    """The runs of one pair under one scheme, and their sums."""
 
     pair: str
     label: str
     runs: list[Run]  # those that are not void
     void_runs: list[Run]
-    not_run: str = ""  # why the arena could not run it, where it could not
+    not_run: str = ""  # why the arena could not run it; empty if it could
     stand_ins: tuple[Run, ...] = ()
-    """For a cell without a run that counts: the same runs in virtual time, else the void runs. Tables show their values
-    with a mark. Figures and comparisons do not use them."""
+    """If the cell has only void runs: their twins in virtual time, else the void runs. Tables show their values with a
+    mark. Figures and comparisons do not use them."""
 
     @property
     def measured(self) -> Cell:
-        """Without its runs if a program failed in one of them: what they add up to is no figure of the scheme."""
+        """The cell, without its runs if a program failed in one of them: they do not measure the scheme."""
         return replace(self, runs=[], stand_ins=()) if self.faulty else self
 
     @property
     def shown(self) -> Cell:
-        """What a table shows."""
+        """The cell that a table shows: with the stand-ins if no run counts."""
         return replace(self, runs=list(self.stand_ins)) if self.stand_ins and not self.runs else self.measured
 
     @property
@@ -66,7 +66,7 @@ class Cell:
         return sum(not chunk.completed for chunk in self.chunks)
 
     def path_bytes(self, direction: Callable[[Any], int]) -> dict[str, float]:
-        """Mean bytes per run that left the link of each path, one direction."""
+        """Mean bytes per run that left each path's link in one direction."""
         names = [path.name for path in self.runs[0].paths] if self.runs else []
         return {
             name: sum(direction(path) for run in self.runs for path in run.paths if path.name == name) / len(self.runs)
@@ -79,7 +79,7 @@ class Cell:
 
     @property
     def outcomes(self) -> str:
-        """'complete', or '2 complete, 1 time_limit', in words of the table."""
+        """The outcomes as a table has them: 'complete', or '2 complete, 1 time limit'."""
         counts = Counter(run.outcome for run in self.runs)
         counts_text = [
             (name if total == len(self.runs) and total == 1 else f"{total} {name}").replace("_", " ")
@@ -96,7 +96,7 @@ class Cell:
 
     @property
     def faulty(self) -> bool:
-        """A program failed in one of the runs: its figures are no measurement of the scheme."""
+        """Whether a program failed in one of the runs. The cell's figures then do not measure the scheme."""
         return any(run.is_fault for run in self.runs)
 
     @property
@@ -107,12 +107,12 @@ class Cell:
 
     @property
     def late_share(self) -> float | None:
-        """The most that lateness can have added to a figure of one of the runs, as a share; none where unknown."""
+        """The most that lateness can have added to a figure of one of the runs, as a share. None: unknown."""
         known = [run.late_share for run in self.runs or self.void_runs]
         return None if not known or None in known else max(share for share in known if share is not None)
 
     def late_bound_s(self, figure: Figure) -> float | None:
-        """What lateness can have added to a quantile of the RCT; none where that was not recorded."""
+        """The most that lateness can have added to a quantile of the RCT, in seconds. None: not recorded."""
         if not self.chunks or any(chunk.late_bound_s is None for chunk in self.chunks):
             return None
         if not any(chunk.late_bound_s for chunk in self.chunks):
@@ -150,8 +150,9 @@ def cells(
     not_run: Sequence[dict[str, str]] = (),
     twins: Mapping[str, Sequence[Run]] | None = None,
 ) -> dict[str, list[Cell]]:
-    """Per pair, in order of appearance: one cell per scheme, in order of appearance; then those that were not run.
-    `twins`: by the names of runs, the same in virtual time; where they are given, cells of void runs have stand-ins."""
+    """The cells of each pair: one per scheme, then those that were not run. Pairs and schemes are in order of
+    appearance. `twins`: the runs in virtual time, by the name of the run. If given, cells that have only void runs have
+    stand-ins."""
     table: dict[str, list[Cell]] = {}
     for run in runs:
         row = table.setdefault(run.pair, [])
@@ -217,7 +218,7 @@ def _chunk_rows(run: Run) -> list[dict[str, Any]]:
 
 
 def _link_rows(run: Run) -> list[dict[str, Any]]:
-    """What the emulator counted; where a run's own counters are gone, nothing is made up."""
+    """The emulator's counters of each link; null if the run does not have one."""
     rows: list[dict[str, Any]] = []
     settings = {path["name"]: path for path in run.config["paths"]}
     for path in run.paths:
@@ -241,7 +242,7 @@ def _link_rows(run: Run) -> list[dict[str, Any]]:
 
 
 def tables_of(runs: Sequence[Run]) -> dict[str, pa.Table]:
-    """The stored tables of a campaign, made from its runs: void runs are in, and marked."""
+    """The stored tables of a campaign's runs. Void runs are included and marked."""
     try:
         rows = {
             "runs": [_run_row(run) for run in runs],
@@ -257,8 +258,8 @@ def tables_of(runs: Sequence[Run]) -> dict[str, pa.Table]:
 
 
 def with_stored_oracles(runs: Sequence[Run], out: Path) -> list[Run]:
-    """The runs, with the oracle's times that the campaign's `chunks.parquet` has for chunks that have none: the traces
-    that they were computed from may be on another machine."""
+    """The runs; chunks without the oracle's times take those of the campaign's `chunks.parquet`. The traces from which
+    these were computed may be on another machine."""
     import pyarrow.parquet as pq  # noqa: PLC0415  slow to load
 
     file, names = out / "chunks.parquet", ["run_id", "chunk", "request_s", "oracle_s", "oracle_play_s"]
@@ -279,7 +280,7 @@ def with_stored_oracles(runs: Sequence[Run], out: Path) -> list[Run]:
 
 
 def write_parquet(runs: Sequence[Run], out: Path) -> None:
-    """`runs.parquet`, `chunks.parquet`, `links.parquet`; the schema's version is in the metadata of each."""
+    """Writes `runs.parquet`, `chunks.parquet` and `links.parquet`, each with the schema's version in its metadata."""
     import pyarrow.parquet as pq  # noqa: PLC0415  slow to load
 
     for name, table in tables_of(runs).items():

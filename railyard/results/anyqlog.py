@@ -1,7 +1,7 @@
 """The qlog of one end of a connection, written by any stack: packets, acknowledgements, losses and metrics by path.
 
-Main schemas 0.3 and 0.4, and the sequential files of the present drafts; as JSON, JSON-SEQ or a record a line. A file
-is another program's: whatever is in it, reading ends, or raises UserError.
+Reads main schemas 0.3 and 0.4 and the sequential files of the present drafts, as JSON, JSON-SEQ or one record a line.
+Files come from other programs: whatever they contain, reading ends or raises UserError.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SentPacket:
 
 @dataclass
 class PathOfLog:
-    """What the end says of one path; of a connection without multipath there is one."""
+    """The records of one path at this end. A connection without multipath has one path."""
 
     sent: list[SentPacket] = field(default_factory=list)
     received: list[tuple[float, str, int, int]] = field(default_factory=list)  # ms, kind, number, length
@@ -53,7 +53,7 @@ class PathOfLog:
 class AnyQlog:
     name: str
     vantage: str
-    reference_ms: float | None  # time 0 on the clock of the machine, where the file tells
+    reference_ms: float | None  # time 0 as Unix time; None: the file does not have it
     paths: dict[str, PathOfLog] = field(default_factory=dict)
 
     @property
@@ -83,8 +83,8 @@ def _records(stream: BinaryIO) -> Iterator[str]:
 
 
 def _events(stream: BinaryIO) -> tuple[Record, Iterable[Any]]:
-    """The trace of a JSON file, or the header's of a file with a record a line; and the events, which are read as they
-    are used."""
+    """The trace object and its events. A file with one record a line has the trace in its header; its events are read
+    as they are used."""
     records = _records(stream)
     first = next(records, "")
     try:
@@ -102,7 +102,7 @@ def _events(stream: BinaryIO) -> tuple[Record, Iterable[Any]]:
 
 
 def _following(records: Iterator[str]) -> Iterator[Any]:
-    """A last record that was cut is left out."""
+    """Parses the records after the header. Leaves out a last record that was cut."""
     for record in records:
         try:
             yield _load(record)
@@ -112,7 +112,7 @@ def _following(records: Iterator[str]) -> Iterator[Any]:
 
 
 def _clock(trace: Record) -> tuple[Callable[[float], float], float | None]:
-    """From the time of an event to ms since the first moment of the file; and that moment, where it is known."""
+    """A function from an event's time to ms since the file's time 0, and time 0 as Unix time (None: unknown)."""
     common = trace.get("common_fields")
     common = common if isinstance(common, dict) else {}
     form, reference = str(common.get("time_format", "relative")), common.get("reference_time")
@@ -141,7 +141,8 @@ def _clock(trace: Record) -> tuple[Callable[[float], float], float | None]:
 
 
 class _Outstanding:
-    """Packets that were not acknowledged. Those that were lost stay, so an acknowledgement does not go through all."""
+    """Packets that were not acknowledged, lost ones among them, in order, so an acknowledgement need not scan them
+    all."""
 
     def __init__(self) -> None:
         self._packets: dict[int, SentPacket] = {}
@@ -156,7 +157,7 @@ class _Outstanding:
         return self._packets.get(number)
 
     def take(self, low: int, high: int) -> list[SentPacket]:
-        """Those of the range, which may be of any size."""
+        """Removes and returns the packets of a range of any size."""
         span = slice(bisect_left(self._numbers, low), bisect_right(self._numbers, high))
         taken = [self._packets.pop(number) for number in self._numbers[span]]
         del self._numbers[span]
@@ -230,7 +231,7 @@ def _whole_number(value: Any) -> int:
 
 
 def _fields(event: Any, names: Any) -> Iterator[tuple[float, str, Record]]:
-    """Time, name and data of an event; before schema 0.3 an event was a list, and the trace had the fields' names."""
+    """Time, name and data of an event. Before schema 0.3 an event was a list whose fields are named in the trace."""
     if isinstance(event, list) and isinstance(names, list):
         event = dict(zip([str(name) for name in names], event, strict=False))
         event["name"] = f"{event.get('category', '')}:{event.get('event', event.get('event_type', ''))}"
@@ -240,7 +241,7 @@ def _fields(event: Any, names: Any) -> Iterator[tuple[float, str, Record]]:
 
 
 def read_any_qlog(file: Path) -> AnyQlog:
-    """Raises UserError for what is no qlog."""
+    """Reads a qlog. Raises UserError if the file is not one."""
     try:
         if file.stat().st_size > MOST_BYTES:
             raise UserError(f"{file}: it is larger than {MOST_BYTES >> 30} GiB; cut it to the part of interest.")

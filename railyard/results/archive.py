@@ -1,8 +1,8 @@
 """A campaign as one file: its folder without keys, the traces that it replayed, and the SHA-256 of each.
 
-A reviewer's `railyard repeat ARCHIVE` plays every run again with the programs of that installation and compares the
-outputs byte by byte. An archive may be hostile: nothing of it is written but traces, in folders named by their hashes,
-and no program is run that it names.
+`railyard repeat ARCHIVE` plays every run again with the programs of the installation at hand and compares the outputs
+byte by byte. An archive may be hostile: only its traces are written, in folders named by their hashes, and no program
+that it names is run.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CAMPAIGN, TRACES = "campaign/", "traces/"
 MOST_FILES, MOST_BYTES = 200_000, 64 << 30
 MOST_TRACE_BYTES, MOST_RECORD_BYTES = 2 << 30, 64 << 20
 _TRACE = re.compile(rf"{TRACES}([0-9a-f]{{64}})/([A-Za-z0-9][A-Za-z0-9_.+-]{{0,127}})")
-_OLDEST = (1980, 1, 1, 0, 0, 0)  # a time that depends on nothing
+_OLDEST = (1980, 1, 1, 0, 0, 0)  # the earliest time in a ZIP file, the same in every archive
 _BLOCK = 1 << 20
 SPACE = "Make room, or let the variable TMPDIR name another folder."
 
@@ -54,7 +54,7 @@ Files = dict[str, str]
 
 
 def is_key(name: str) -> bool:
-    """Whether a file holds secrets of TLS: key logs, tickets, private keys, captures with what decrypts them."""
+    """Whether a file holds secrets of TLS: key logs, tickets, private keys, captures with keys in them."""
     return name.endswith((".keys", ".tickets", ".pem", ".key", captures.SUFFIX))
 
 
@@ -80,12 +80,12 @@ def _records(folder: Path) -> list[dict[str, Any]]:
 
 
 def _trace(sha256: str, file: Path | str) -> str:
-    """A trace's name in the archive. A link log has the name of its trace, so this stays."""
+    """A trace's name in the archive. It ends with the trace's own name, because a link log records that name."""
     return f"{TRACES}{sha256}/{Path(file).name}"
 
 
 def _traces(config: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The files that a run replayed: hash and file."""
+    """The hash and the file of each trace that a run replayed."""
     for path in config["paths"]:
         yield from ((path[f"{way}_sha256"], path[way]) for way in ("up", "down"))
         yield from ((path["delay_traces_sha256"][name], file) for name, file in path.get("delay_traces", {}).items())
@@ -130,7 +130,7 @@ This plays every run in virtual time again and says whether the outputs are the 
 
 @dataclass(frozen=True)
 class Written:
-    """What an archive has, and what was left out."""
+    """The contents of a written archive, and what was left out."""
 
     files: int
     bytes: int
@@ -186,7 +186,7 @@ def _add(archive: zipfile.ZipFile, name: str, file: Path) -> dict[str, Any]:
 
 @dataclass
 class Outcome:
-    """What a check of an archive came to. `different`: by run, the first outputs that are not the same."""
+    """The result of a check of an archive. `different`: for each run, the names of the outputs that differ."""
 
     same: list[str] = field(default_factory=list)
     files: int = 0
@@ -204,17 +204,17 @@ class Again:
 
 @dataclass(frozen=True)
 class Archive:
-    """An archive that is sound: its names are plain, its sizes bounded, and its files have the hashes that it says."""
+    """A sound archive: names are plain, sizes are bounded, and files have the hashes of the manifest."""
 
     file: Path
     runs: list[Again]
-    not_repeated: dict[str, str]  # by run, why
-    changes: list[str]  # what is not here as it was there
+    not_repeated: dict[str, str]  # the reason, by run
+    changes: list[str]  # differences between this machine and the one that wrote it
 
 
 @contextmanager
 def opened(file: Path, *, program_file: Path | None = None, stack: Path | None = None) -> Iterator[Archive]:
-    """Checks an archive and unpacks its traces into a temporary folder. Raises UserError where it is not sound."""
+    """Checks an archive and unpacks its traces into a temporary folder. Raises UserError if it is not sound."""
     try:
         with zipfile.ZipFile(file) as archive, tempfile.TemporaryDirectory(prefix="railyard-archive-") as folder:
             files = _checked(archive, file)
@@ -222,14 +222,14 @@ def opened(file: Path, *, program_file: Path | None = None, stack: Path | None =
             yield _read(archive, file, files, traces, (program_file, stack))
     except ZIP_FAULTS as error:
         raise UserError(f"{file}: this is no sound archive: {str(error).rstrip('.')}.") from None
-    except (NotImplementedError, RuntimeError) as error:  # encrypted, or packed in another way
+    except (NotImplementedError, RuntimeError) as error:  # encrypted, or compressed by another method
         raise UserError(f"{file}: this archive cannot be read: {error}.") from None
     except OSError as error:
         raise UserError(f"{error.filename or file}: {error.strerror or error}.") from None
 
 
 def _is_plain(info: zipfile.ZipInfo) -> bool:
-    """Whether a member is a file below the folder in which the archive is unpacked."""
+    """Whether a member is a regular file that would be unpacked below the folder."""
     path = PurePosixPath(info.filename)
     kind = stat.S_IFMT(info.external_attr >> 16)
     is_below = not path.is_absolute() and ".." not in path.parts and "\\" not in info.filename and path.parts
@@ -237,7 +237,7 @@ def _is_plain(info: zipfile.ZipInfo) -> bool:
 
 
 def _checked(archive: zipfile.ZipFile, file: Path) -> Files:
-    """The hashes of all members, compared with those of the manifest."""
+    """The hashes of all members except the manifest and the README. Raises UserError if the manifest has others."""
     members = archive.infolist()
     if len(members) > MOST_FILES or sum(one.file_size for one in members) > MOST_BYTES:
         raise UserError(f"{file}: it has more than {MOST_FILES} files or {MOST_BYTES >> 30} GiB; this is not read.")
@@ -280,7 +280,7 @@ def _json(archive: zipfile.ZipFile, name: str, file: Path) -> dict[str, Any]:
 
 
 def _unpacked(archive: zipfile.ZipFile, files: Files, folder: Path, file: Path) -> dict[str, Path]:
-    """The traces by their names in the archive, which begin with their hashes."""
+    """Unpacks the traces and returns their files by their names in the archive, in which they are named by hash."""
     unpacked: dict[str, Path] = {}
     total = 0
     for name in (name for name in files if name.startswith(TRACES)):
@@ -295,7 +295,7 @@ def _unpacked(archive: zipfile.ZipFile, files: Files, folder: Path, file: Path) 
 
 
 def _own_traces(pair: str) -> dict[str, Path]:
-    """The traces of a pair that this machine's library has, by the names that they have in archives."""
+    """The traces of a pair in this machine's library, by the names that they would have in an archive."""
     known = at_hand().pairs.get(pair)
     paths = known.paths if known is not None else ()
     files = [file for path in paths for file in (path.uplink, path.downlink, *path.delay_traces.values())]
@@ -303,8 +303,8 @@ def _own_traces(pair: str) -> dict[str, Path]:
 
 
 def _located(config: dict[str, Any], known: dict[str, Path]) -> dict[str, Any]:
-    """The settings with traces of the archive, or of this machine, in place of the files of the machine that wrote it.
-    Raises KeyError for one that is in neither."""
+    """Replaces the trace files of the machine that wrote the settings by those of the archive or of this machine.
+    Raises KeyError for a trace that neither has."""
 
     def named(member: dict[str, Any], files: str) -> dict[str, str]:
         hashes = member.get(f"{files}_sha256", {})
@@ -395,7 +395,7 @@ def repeat_all(archive: Archive, jobs: int) -> Outcome:
 
 
 def _compare(one: Again, folder: Path, outcome: Outcome) -> bool:
-    """Whether it came out the same."""
+    """Enters a repeated run into the outcome. Returns whether its outputs are the same."""
     names = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if file.is_file()}
     now = {name: file for name, file in names.items() if name not in ABOUT and not is_key(name)}
     hashes = {name: sha256_of(file) for name, file in now.items()}

@@ -1,11 +1,11 @@
-"""What lies between the oracle and a scheme: requests that share the links, the transport, and what is not known.
+"""The parts of the time between the oracle and a scheme: shared links, the transport, and missing information.
 
     excess       mean RCT of the scheme − oracle
     sharing      oracle's play − oracle, of the scheme's plays
     transport    mean RCT of the clairvoyant scheduler − oracle's play, of its plays
-    information  the rest: how much longer the scheme takes than the clairvoyant scheduler, both above the oracle's play
+    information  the rest: the scheme's time above the oracle's play − that of the clairvoyant scheduler
 
-docs/explanation/oracle.md says what oracle and oracle's play are.
+docs/explanation/oracle.md defines oracle and oracle's play.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def rct(chunk: Request) -> float:
 
 
 def of_oracle(chunk: Request) -> float:
-    """Without its traces a chunk is its own bound."""
+    """The oracle's RCT; the chunk's own if the traces are unknown."""
     return chunk.rct_s if chunk.oracle_s is None else chunk.oracle_s
 
 
@@ -35,7 +35,7 @@ def of_play(chunk: Request) -> float:
 
 
 def figures(name: str, of: Callable[[Request], float]) -> tuple[Figure, Figure]:
-    """Median and p95 of what the oracle makes of a scheme's plays."""
+    """Median and p95 of the times `of` the chunks of a scheme's plays."""
 
     def values(play: Play) -> Values:
         return [(of(chunk), True) for chunk in play.chunks]
@@ -49,7 +49,7 @@ def figures(name: str, of: Callable[[Request], float]) -> tuple[Figure, Figure]:
 
 @dataclass(frozen=True)
 class Shares:
-    """The mean time above the oracle and its parts, s, under each row of weights."""
+    """The mean time above the oracle and its parts, in seconds, for each row of weights."""
 
     excess: Reals
     sharing: Reals
@@ -66,7 +66,7 @@ class Shares:
 
 
 def shares_of(ours: Sequence[Run], clairvoyant: Sequence[Run], layout: Layout) -> Shares:
-    """Shares over plays with the same pairs and starts."""
+    """The shares over plays of both schemes at the same pairs and starts."""
     drawn = weights(layout)
 
     def mean(runs: Sequence[Run], of: Callable[[Request], float]) -> Reals:
@@ -82,5 +82,5 @@ def shares_of(ours: Sequence[Run], clairvoyant: Sequence[Run], layout: Layout) -
 
 
 def above_play_s(runs: Sequence[Run], of: Callable[[Request], bool]) -> float:
-    """Mean time above the oracle's play of the chunks of that kind."""
+    """Mean time above the oracle's play, in seconds, of the chunks for which `of` is true."""
     return float(np.mean([chunk.rct_s - of_play(chunk) for run in runs for chunk in run.chunks if of(chunk)]))

@@ -1,4 +1,4 @@
-"""What lies in a folder of results: its campaigns, how far each has come, and where a run is."""
+"""The campaigns in a folder of results, the progress of each, and the search for a run by its name."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from railyard.results.shapes import CAMPAIGN, EXHIBIT, FACTS, POPULATION, RUN, r
 from railyard.run.folders import FILE, LOCK, MARKS
 
 MAX_DEPTH = 4
-ENDS = ("agreement.html", "runs.parquet")  # written at the end of what writes no record
-PARTS = "parts/part-*.parquet"  # what a population under way has played so far
+ENDS = ("agreement.html", "runs.parquet")  # the last files of commands that write no campaign.json
+PARTS = "parts/part-*.parquet"  # the plays so far of a population that is not complete
 
 
 def _rows(file: Path) -> int | None:
@@ -40,7 +40,7 @@ class StoredCampaign:
 
     @property
     def name_problem(self) -> str | None:
-        """A sentence where tables and pages cannot have its name."""
+        """A sentence if its name cannot be in tables and pages. None: it can."""
         try:
             self.name.encode()
         except UnicodeEncodeError:
@@ -49,7 +49,7 @@ class StoredCampaign:
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        """`campaign.json`, or what a population's record says in its place; empty where neither can be read."""
+        """`campaign.json`, or the same members from a population's record. Empty if neither can be read."""
         written = read_record(self.folder / "campaign.json", CAMPAIGN)
         population = read_record(self.folder / "population.json", POPULATION) if written is None else None
         if population is not None:
@@ -64,7 +64,7 @@ class StoredCampaign:
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        """`folder.json`: what the results depend on."""
+        """`folder.json`, which has everything that the results depend on."""
         return read_record(self.folder / FILE, FACTS) or {}
 
     @cached_property
@@ -74,7 +74,7 @@ class StoredCampaign:
 
     @property
     def experiment_name(self) -> str:
-        """Under which name the results are known: of folders of one name the newest is what the name stands for."""
+        """The name of the results. Several folders may have it; the name then stands for the newest."""
         name = self.facts.get("name") or self.exhibit.get("name") or self.experiment.get("name")
         return str(name or "")
 
@@ -96,17 +96,18 @@ class StoredCampaign:
 
     @cached_property
     def in_parquet(self) -> int | None:
-        """Rows of runs.parquet; none where there is no such file."""
+        """The number of rows of runs.parquet. None: no such file."""
         return _rows(self.folder / "runs.parquet")
 
     @cached_property
     def plays(self) -> int | None:
-        """Plays of a population; none where it is none."""
+        """The number of plays of a population. None: it is no population."""
         return _rows(self.folder / "plays.parquet")
 
     @property
     def runs_whole(self) -> int:
-        """Runs done. Those in the Parquet file if the campaign is kept without its runs' folders."""
+        """The number of completed runs or plays. If the runs' folders are not kept, the rows of the Parquet file
+        count."""
         if self.plays is not None:
             return self.plays
         if not self.record:
@@ -123,12 +124,13 @@ class StoredCampaign:
 
     @cached_property
     def runs_failed(self) -> int:
-        """Runs that a program's fault ended."""
+        """The number of runs that ended with a program's fault."""
         return sum(record.get("outcome") not in RESULT_OUTCOMES for record in self._records)
 
     @property
     def running(self) -> bool:
-        """Whether a campaign holds the folder's lock now. Only looked at: to try it would keep a campaign from it."""
+        """Whether a process holds the folder's lock, read from /proc/locks: trying the lock could make a campaign
+        fail."""
         try:
             status = (self.folder / LOCK).stat()
             locks = Path("/proc/locks").read_text()
@@ -153,7 +155,7 @@ class StoredCampaign:
 
     @property
     def started(self) -> datetime | None:
-        """When it was last started; of an exhibit alone, when it was made."""
+        """When it was last started, or when an exhibit without a campaign was made. None: unknown."""
         texts = (
             self.record.get("started"),
             self.exhibit.get("provenance", {}).get("created"),
@@ -171,7 +173,7 @@ class StoredCampaign:
 
 
 def _folders(folder: Path, depth: int) -> Iterator[Path]:
-    """Without those that are closed to this user."""
+    """The folders with results, to `depth` levels below. Leaves out those that this user cannot read."""
     if not os.access(folder, os.R_OK | os.X_OK):
         return
     if any((folder / mark).is_file() for mark in MARKS) or any(folder.glob(PARTS)):
@@ -188,8 +190,8 @@ def _folders(folder: Path, depth: int) -> Iterator[Path]:
 
 
 def find_campaigns(results: Path, depth: int = MAX_DEPTH) -> list[StoredCampaign]:
-    """Every campaign in the folder, which may be one itself, and in folders `depth` levels below. None where there
-    is no such folder."""
+    """Every campaign in the folder, which may be one itself, and in folders to `depth` levels below. Empty if the
+    folder does not exist."""
     root = results.resolve()
     return [
         StoredCampaign(str(folder.relative_to(root)) if folder != root else root.name, folder)
@@ -213,29 +215,29 @@ def newest_of(campaigns: list[StoredCampaign]) -> dict[str, StoredCampaign]:
         key = f"{Path(campaign.name).parent}/{campaign.experiment_name}"
         if key not in newest or moment(campaign) >= moment(newest[key]):
             newest[key] = campaign
-    for campaign in campaigns:  # where there is a link, it says so
+    for campaign in campaigns:  # a link of that name decides
         if _is_named(campaign):
             newest[f"{Path(campaign.name).parent}/{campaign.experiment_name}"] = campaign
     return newest
 
 
 def _is_named(campaign: StoredCampaign) -> bool:
-    """Whether its name is a link to it."""
+    """Whether the link `experiment_name` beside the folder leads to it."""
     named = campaign.folder.parent / campaign.experiment_name
     return bool(campaign.experiment_name) and named.is_symlink() and named.resolve() == campaign.folder
 
 
 def moment(campaign: StoredCampaign) -> float:
-    """When it was started, to sort by; 0 where its record does not tell."""
+    """When it was started, as a key to sort by. 0: unknown."""
     return campaign.started.timestamp() if campaign.started else 0.0
 
 
 FILES = (".zip", ".qlog", ".sqlog")
-"""Commands that take a run take these, too: an archive, qlogs of any stack."""
+"""Files that commands take in place of a run: an archive, qlogs of any stack."""
 
 
 def find_run(name: str, results: Path) -> Path:
-    """A run's folder, given as find_run_or_campaign() takes it. Raises UserError where that is a campaign."""
+    """A run's folder, given as find_run_or_campaign() takes it. Raises UserError if that is a campaign."""
     folder = find_run_or_campaign(name, results)
     if not (folder / "run.json").is_file() and (folder / "campaign.json").is_file():
         raise UserError(f"'{name}' is a campaign; name one of its runs, {name}/RUN: `railyard show {name}` lists them.")
@@ -243,8 +245,8 @@ def find_run(name: str, results: Path) -> Path:
 
 
 def find_run_or_campaign(name: str, results: Path) -> Path:
-    """A run's or a campaign's folder: a path, a campaign's name, or a run's name or CAMPAIGN/RUN in the results. A
-    folder here without results does not hide a campaign of its name."""
+    """The folder of a run or campaign, given as a path, a campaign's name, a run's name or CAMPAIGN/RUN. A folder
+    without results in the current folder does not hide a campaign of that name."""
     given = Path(name)
     if any((given / mark).is_file() for mark in ("run.json", *MARKS)):
         return given
@@ -253,7 +255,7 @@ def find_run_or_campaign(name: str, results: Path) -> Path:
     if name in by_name:
         return by_name[name]
     first, _, run_id = name.partition("/")
-    if (results / first).is_symlink():  # NAME or NAME/RUN: of the folder that the name stands for
+    if (results / first).is_symlink():  # NAME or NAME/RUN, where NAME is a link
         folder = (results / first).resolve()
         folder = folder / "runs" / run_id if run_id else folder
         if folder.is_dir():
@@ -286,6 +288,6 @@ def find_run_or_campaign(name: str, results: Path) -> Path:
 
 
 def _nearest(name: str, known: Sequence[str], listed: str) -> str:
-    """The known name that is meant, else all where they are few, else where they are `listed`."""
+    """The known name that is probably meant. Without one: all names if there are less than 20, else `listed`."""
     hint = near_miss(name, known)
     return listed if len(known) >= 20 and hint.startswith("known") else hint

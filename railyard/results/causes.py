@@ -1,4 +1,4 @@
-"""Why runs are void, each cause once: runs whose records tell the same but for its figures have one."""
+"""The causes of void runs. Runs whose messages differ only in their numbers have one cause."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ UNKNOWN = "The emulator was late."
 
 
 def causes(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """The void ones of these by cause, each with the largest of its figures."""
+    """The void runs by cause. Each number in a cause is the largest of its runs."""
     by_cause: dict[str, list[tuple[str, Run]]] = {}
     for run in runs:
         if run.void:
@@ -22,7 +22,7 @@ def causes(runs: Sequence[Run]) -> dict[str, list[Run]]:
 
 
 def _largest(messages: Sequence[str]) -> str:
-    """The words of the first one, each number the largest of all in its place."""
+    """The first message, with each number replaced by the largest at its place in all messages."""
     numbers = [NUMBER.findall(one) for one in messages]
     largest = iter(max(column, key=float) for column in zip(*numbers, strict=True))
     return NUMBER.sub(lambda _: next(largest), messages[0])

@@ -1,7 +1,8 @@
 """The tables of the results store: every column with its type, its unit and its meaning.
 
 These definitions make the Parquet files (`railyard.results.aggregate`), the views of `railyard query`, and
-docs/reference/tables.md. A change of a file's columns is a new SCHEMA; `railyard.results.upgrade` reads the old ones.
+docs/reference/tables.md. A change of a file's columns needs a new SCHEMA; `railyard.results.upgrade` reads the old
+ones.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ PATHS = pa.list_(pa.struct([("name", STRING), ("up_bytes", LONG), ("down_bytes",
 
 @dataclass(frozen=True)
 class Field:
-    """One column. `since`: the schema that brought it; in files of an older one it is null."""
+    """One column. `since`: the schema that introduced it. It is null in files of older schemas."""
 
     name: str
     type: pa.DataType
@@ -33,7 +34,7 @@ class Field:
 
 @dataclass(frozen=True)
 class StoredTable:
-    """One table. `stored`: it is a Parquet file of each campaign; the others are made from these or from JSON."""
+    """One table. `stored`: each campaign has it as a Parquet file. The others are made from these or from JSON."""
 
     name: str
     about: str

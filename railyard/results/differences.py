@@ -1,6 +1,6 @@
-"""Which schemes of a campaign differ, and what of it is established: paired by pair of traces and start.
+"""Differences between the schemes of a campaign, and which are established. Plays are paired by traces and start.
 
-docs/reference/statistics.md states the rules. Runs of one pair that overlap in its trace are resampled together.
+docs/reference/statistics.md states the rules. Runs that overlap in a pair's traces are resampled together.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from railyard.stats.intervals import Interval
 ALL = "all"
 ALPHA = 0.05
 SINGLE = ("sp", "cm", "tcp")  # schemes that use one path at a time
-BEST = "sp:best"  # of each pair the single path with the lower figure, by the figure that is compared
+BEST = "sp:best"  # for each pair, the single path with the lower value of the figure that is compared
 NO_VALUE = "no value"
 ROUNDING_S = 0.001  # starts are whole ms
 
 
 def neighbours(offsets_s: Sequence[float], length_s: float) -> int:
-    """How many plays of this length, at most, share a stretch of the trace with the one at their begin, itself among
-    them. Plays of no length, whose program failed at once, share nothing."""
+    """The largest number of plays that start within `length_s` from the start of one of them, which counts too. 1 for
+    plays of length 0, whose program failed at once."""
     ordered, most, end = sorted(offsets_s), 1, 0
     for begin, start in enumerate(ordered):
         while end < len(ordered) and ordered[end] - start < length_s:
@@ -47,8 +47,8 @@ def neighbours(offsets_s: Sequence[float], length_s: float) -> int:
 
 
 def is_spread(offsets_s: Sequence[float]) -> bool:
-    """Whether plays start at multiples of one distance, rounded to ms, as `start_offset_ms: spread` has them. Some may
-    be missing. Example: 0, 6 and 18 s do, 0, 6 and 7.5 s do not."""
+    """Whether plays start at multiples of one distance, rounded to ms, as with `start_offset_ms: spread`. Some may be
+    missing. Example: True for 0, 6 and 18 s, False for 0, 6 and 7.5 s."""
     ordered = sorted(offsets_s)
     distance = min((later - start for start, later in pairwise(ordered)), default=math.inf)
     if not 0 < distance < math.inf:
@@ -58,8 +58,8 @@ def is_spread(offsets_s: Sequence[float]) -> bool:
 
 
 def layout_of(runs: Sequence[Run], others: Sequence[Run] = ()) -> Layout:
-    """Clusters are pairs of traces. In each, plays by their start offset; those that overlap are neighbours. `others`:
-    plays at the same places, which may take longer."""
+    """The layout of plays. Clusters are pairs of traces, with plays in the order of their start offsets; a block has as
+    many plays as overlap. `others`: plays at the same places; the longer side decides what overlaps."""
     length_s = max(median([run.ended_s for run in side]) for side in (runs, others) if side)
     by_pair = grouped((run.pair, number) for number, run in enumerate(runs))
     start = [float(run.config["start_offset_ms"]) / 1000 for run in runs]
@@ -74,7 +74,7 @@ def layout_of(runs: Sequence[Run], others: Sequence[Run] = ()) -> Layout:
 
 @dataclass(frozen=True)
 class Difference:
-    """One figure of a scheme against another scheme, over one pair of traces or over all."""
+    """One figure of a scheme compared with another scheme, over one pair of traces or over all."""
 
     pair: str
     label: str
@@ -83,20 +83,20 @@ class Difference:
     ours: Interval | None
     theirs: Interval | None
     change: Change | None
-    """For pairs of traces like these, where there are enough; none where a figure has no value."""
+    """For pairs of traces like these; if there are too few pairs, the same as `here`. None: a figure has no value."""
     here: Change | None
     """For these pairs."""
     plays: int
     signed_rank: float | None = None
-    """Two-sided p of the gate's test over windows of trace; none where the figure has no value for a single run."""
+    """Two-sided p of the gate's test over windows of trace. None: the gate does not compare the figure."""
     adjusted: float = 1.0
-    """Holm's p over the family: for pairs like these, and for these pairs."""
+    """Holm's p over the family: `adjusted` for pairs like these, `adjusted_here` for these pairs."""
     adjusted_here: float = 1.0
 
     @property
     def carried(self) -> bool:
-        """Whether the difference has an interval. The schemes' own figures may have none: what makes a tail uncertain
-        is mostly the trace, which both schemes share."""
+        """Whether the difference has an interval. The schemes' own figures may have none: the uncertainty of a tail
+        comes mostly from the trace, which both schemes share."""
         return any(one is not None and one.interval.known for one in (self.change, self.here))
 
     @property
@@ -107,7 +107,7 @@ class Difference:
     @property
     def verdict(self) -> str:
         """'lower', 'higher': established for pairs like these; 'alike' and 'no worse': within the margin; the same with
-        ' here': for these pairs alone; 'not decided'; 'n too small'; 'no value': nothing of the kind happened."""
+        ' here': for these pairs alone; 'not decided'; 'n too small'; 'no value': a figure has no value."""
         if self.ours is None or self.theirs is None:
             return NO_VALUE
         if self.change is None or self.here is None or not self.carried:
@@ -119,7 +119,7 @@ class Difference:
         return _within(self.change, self.figure) or _within(self.here, self.figure, " here") or "not decided"
 
     def is_higher(self, alpha: float) -> bool:
-        """Whether it is higher for these pairs, by its own p value and no correction."""
+        """Whether the figure is higher for these pairs at level `alpha`. The p value is not corrected."""
         return self.here is not None and self.carried and self.here.p_more < self.here.p_less and _p(self.here) < alpha
 
     @property
@@ -129,7 +129,7 @@ class Difference:
 
     @property
     def no_lower_elsewhere(self) -> bool:
-        """The same for pairs like these."""
+        """Like `no_lower`, for pairs like these."""
         return self.carried and self._no_lower(self.change)
 
     def _no_lower(self, change: Change | None) -> bool:
@@ -137,27 +137,27 @@ class Difference:
 
     @property
     def words(self) -> str:
-        """−30 % [−45, −12], with the interval for pairs like these; of rates in percentage points."""
+        """ "−30 % [−45, −12]", with the interval for pairs like these. Rates are in percentage points."""
         return self._words(self.change)
 
     @property
     def value_words(self) -> str:
-        """−30 %"""
+        """The first part of `words`: "−30 %"."""
         return self.words.partition(" [")[0]
 
     @property
     def ends_words(self) -> str:
-        """[−45, −12]"""
+        """The interval of `words`: "[−45, −12]"."""
         return "".join(self.words.partition("[")[1:])
 
     @property
     def words_here(self) -> str:
-        """The same with the interval for these pairs, the narrower one, where there are plays enough for it."""
+        """Like `words`, with the narrower interval for these pairs if there are enough plays for it."""
         return self._words(self.here if self.here is not None and self.here.interval.known else self.change)
 
     @property
     def levels_words(self) -> str:
-        """The figure of the scheme / that of the other one."""
+        """The two schemes' figures: "scheme / other scheme"."""
         scale, form = (1.0, ".3f") if self.figure.is_relative else (100.0, ".2f")
         return " / ".join(level_words(side, form, scale) for side in (self.ours, self.theirs))
 
@@ -171,7 +171,8 @@ class Difference:
 
     @property
     def needs(self) -> str:
-        """How many units would establish the difference for pairs like these. Empty if it is established."""
+        """The number of units that would establish the difference for pairs like these, in words. Empty: it is
+        established, or the number is unknown."""
         if self.change is None or not self.carried or self.adjusted < ALPHA:
             return ""
         wanted = design.units_to_decide(
@@ -181,7 +182,8 @@ class Difference:
 
     @property
     def needs_here(self) -> tuple[int, str]:
-        """How many units would establish it for these pairs, and in words; (0, "") where that is not known."""
+        """The number of units that would establish the difference for these pairs, and the same in words. (0, ""):
+        unknown."""
         if self.here is None or not self.carried:
             return 0, ""
         wanted = design.units_to_decide(
@@ -195,14 +197,14 @@ def _side(change: Change) -> str:
 
 
 def _within(change: Change, figure: Figure, where: str = "") -> str:
-    """Which side of the margin is excluded; empty where neither is."""
+    """Which sides of the margin are excluded: both (alike), the worse one (no worse) or none (empty)."""
     if change.alike(figure.margin):
         return f"alike{where}"
     return f"no worse{where}" if change.no_worse(figure.margin) else ""
 
 
 def _p(change: Change | None) -> float:
-    """Two-sided."""
+    """The two-sided p value. 1 without a change."""
     return 1.0 if change is None else min(1.0, 2 * min(change.p_less, change.p_more))
 
 
@@ -216,18 +218,18 @@ def _signed(value: float, figure: Figure) -> str:
 
 
 def digits_of(figure: Figure) -> int:
-    """Decimals of a difference: of times in percent, of rates in percentage points."""
+    """Decimals of a difference: in percent for times, in percentage points for rates."""
     return 0 if figure.is_relative else 2
 
 
 def sound(runs: Sequence[Run]) -> list[Run]:
-    """Without the void ones, and without a scheme on a pair where a program failed under it: what is compared."""
+    """The runs that are compared: without void runs and without pairs on which a program failed under the scheme."""
     faulty = {(run.pair, run.label) for run in runs if not run.void and run.is_fault}
     return [run for run in runs if not run.void and (run.pair, run.label) not in faulty]
 
 
 def common(runs: Sequence[Run], ours: str, theirs: str) -> tuple[list[Run], list[Run]]:
-    """The runs of both schemes at the same places, in the same order; void ones are in neither."""
+    """The runs of both schemes at the places that both have, in the same order, without void runs."""
     by_place = {
         label: {(run.pair, run.seed): run for run in runs if run.label == label and not run.void}
         for label in (ours, theirs)
@@ -237,7 +239,7 @@ def common(runs: Sequence[Run], ours: str, theirs: str) -> tuple[list[Run], list
 
 
 def single_paths(runs: Sequence[Run]) -> list[str]:
-    """The labels of plays that keep to one path: sp, sp:NAME, sp:best:NAME."""
+    """The labels of schemes that use one path alone: sp, sp:NAME, sp:best:NAME."""
     labels = dict.fromkeys(run.label for run in runs if run.config["scheme"] == "sp" and not run.void)
     return [label for label in labels if label == "sp" or (label.startswith("sp:") and label != "sp:os")]
 
@@ -257,14 +259,14 @@ def better_path(runs: Sequence[Run], figure: Figure) -> list[Run]:
 
 
 def sides(runs: Sequence[Run], label: str, against: str, figure: Figure = COMPARED[0]) -> tuple[list[Run], list[Run]]:
-    """The runs of both at the same places. Which single path is the better one depends on the figure."""
+    """The runs of both schemes at the places that both have. The figure decides which single path is the better one."""
     return common([*runs, *better_path(runs, figure)] if BEST in (label, against) else runs, label, against)
 
 
 def _signed_rank(
     figure: Figure, ours: Sequence[Run], theirs: Sequence[Run], layout: Layout, known: _Known
 ) -> float | None:
-    """The signed-rank test. Plays that overlap count once, by their median difference."""
+    """Two-sided p of the signed-rank test. A window of plays that overlap counts once, with its median difference."""
     if figure.gate is None:
         return None
     deltas = figure.deltas(*([known.value(figure, run) for run in side] for side in (theirs, ours)))
@@ -275,7 +277,7 @@ def _signed_rank(
 
 
 class _Known:
-    """Figures of the runs that are compared: each is asked for by more than one comparison."""
+    """A cache of figures of the compared runs. More than one comparison uses each."""
 
     def __init__(self) -> None:
         self._bounds: dict[object, Bounds] = {}
@@ -284,7 +286,7 @@ class _Known:
         self._better_paths: dict[str, list[Run]] = {}
 
     def value(self, figure: Figure, run: Run) -> float:
-        """Of a single run, as the gate compares it."""
+        """The value of a single run, as the gate compares it."""
         key = (figure.name, run.pair, run.label, run.seed)
         if key not in self._values:
             self._values[key] = figure.of(run)
@@ -318,7 +320,7 @@ class _Known:
 
 
 def _shortage_of_values(figure: Figure, runs: Sequence[Run]) -> Shortage | None:
-    """What a quantile lacks if there are too few values for it even if all are independent."""
+    """What a quantile lacks if it has too few values, even if all are independent. None: enough, or no quantile."""
     if not isinstance(figure.pool, Quantile):
         return None
     return shortage.of_values(figure.pool.q, figure.pool.count(runs), figure.pool.things, shortage.seeds_of(runs))
@@ -337,7 +339,7 @@ def difference(
 
 
 def _level(figure: Figure, runs: Sequence[Run], layout: Layout, known: _Known) -> Interval | None:
-    """For these traces; where each has too few plays for that, one of each pair for example, for pairs like these."""
+    """The figure with its interval for these traces, or for pairs like these if each trace has too few plays."""
     return _for_these_or_like_these(lambda of: known.level(figure, runs, of), layout)
 
 
@@ -353,7 +355,7 @@ def _over(pair: str, runs: Sequence[Run]) -> list[Run]:
 def _sides_of(
     runs: Sequence[Run], names: tuple[str, str], figures: Sequence[Figure], known: _Known
 ) -> list[tuple[Sequence[Figure], tuple[list[Run], list[Run]]]]:
-    """The runs of both at the same places, and the figures for which they are these."""
+    """The runs of both schemes at the places that both have, each with the figures that are computed from them."""
     if BEST in names:
         return [([figure], common([*runs, *known.better_path(runs, figure)], *names)) for figure in figures]
     return [(figures, common(runs, *names))]
@@ -366,8 +368,8 @@ def differences(
     *,
     by_pair: bool = False,
 ) -> list[Difference]:
-    """Each scheme against the other, over all pairs together and, if asked, over each. The comparisons with one
-    reference are a family: Holm's correction is over all of them that have a value."""
+    """Each scheme against the other, over all pairs together and, with `by_pair`, over each. The comparisons with one
+    reference over all pairs are a family for Holm's correction; those over single pairs are another."""
     known, families = _Known(), dict[tuple[str, bool], list[Difference]]()
     for names in comparisons:
         of_figures = _sides_of(runs, names, figures, known)
@@ -394,7 +396,7 @@ def corrected(family: Sequence[Difference]) -> list[Difference]:
 
 def usual(runs: Sequence[Run], others: Sequence[str] = ("sp", BEST, "vanilla-mp")) -> list[tuple[str, str]]:
     """The comparisons of a report: every scheme against single path on the primary path, every other multipath scheme
-    against the better single path and against plain multipath. Where none of these was played, every scheme against the
+    against the better single path and against plain multipath. If none of these was played: every scheme against the
     first one."""
     schemes = {run.label: str(run.config["scheme"]) for run in runs if not run.void}
     if len(single_paths(runs)) > 1:
@@ -417,8 +419,8 @@ def references(runs: Sequence[Run]) -> list[str]:
 
 
 def asked(runs: Sequence[Run], against: Sequence[str], where: str = "") -> list[tuple[str, str]]:
-    """Every scheme against each of these, or where there are none the usual comparisons. Raises UserError, in a
-    sentence that begins with `where`, for a scheme that was not played, and where there is nothing to compare."""
+    """Every scheme against each of `against`; if that is empty, the usual comparisons. Raises UserError with a sentence
+    that begins with `where` if a scheme was not played or there is nothing to compare."""
     known = references(runs)
     labels = [label for label in known if label != BEST]
     for name in against:
@@ -431,27 +433,27 @@ def asked(runs: Sequence[Run], against: Sequence[str], where: str = "") -> list[
 
 
 def cost(runs: Sequence[Run]) -> str:
-    """The redundancy with its interval; empty where the scheme does not tell it."""
+    """The redundancy with its interval. Empty if the scheme does not report it."""
     redundancy = level_of(runs, REDUNDANCY)
     return "" if redundancy is None else level_in_unit(redundancy, REDUNDANCY)
 
 
 def level_of(runs: Sequence[Run], figure: Figure) -> Interval | None:
-    """A figure with its interval for these traces; where each has too few plays for that, for pairs like these."""
+    """A figure with its interval for these traces, or for pairs like these if each trace has too few plays."""
     if not runs or not figure.is_known(runs):
         return None
     return _for_these_or_like_these(lambda layout: figure.level(runs, layout), layout_of(runs))
 
 
 def level_in_unit(interval: Interval | None, figure: Figure) -> str:
-    """ "5.4 % [4.0, 6.1]", "1.20 s [1.10, 1.31]"; "–" or "n too small" where there is no figure to tell."""
+    """ "5.4 % [4.0, 6.1]", "1.20 s [1.10, 1.31]"; "–" or "n too small" if there is no value."""
     scale, form, unit = (1.0, ".2f", "s") if figure.is_relative else (100.0, ".1f", "%")
     value, _, ends = level_words(interval, form, scale).partition(" [")
     return f"{value} {unit} [{ends}" if ends else value
 
 
 def level_words(interval: Interval | None, form: str = ".3f", scale: float = 1.0) -> str:
-    """A figure with its interval as a table shows it; "n too small" where the sample does not carry it."""
+    """A figure with its interval as a table shows it. "n too small" if the sample does not carry the figure."""
     if interval is None:
         return "–"
     if not interval.carried:
@@ -460,8 +462,8 @@ def level_words(interval: Interval | None, form: str = ".3f", scale: float = 1.0
 
 
 def record_of(one: Difference) -> dict[str, Any]:
-    """A difference as a row of numbers: shares of the other scheme's figure, or of rates their difference. The ends
-    are empty where it has no interval."""
+    """A difference as a row of numbers: relative to the other scheme's figure, or the difference of two rates. Without
+    an interval the ends are None."""
     interval = one.change.interval if one.change is not None else None
     known = interval is not None and interval.known
     return {
@@ -482,7 +484,7 @@ def record_of(one: Difference) -> dict[str, Any]:
 
 
 def sentences(compared: Sequence[Difference]) -> list[str]:
-    """What is established over all pairs, one sentence for each scheme and reference."""
+    """The differences established over all pairs, in one sentence for each scheme and reference."""
     by_comparison: dict[tuple[str, str], list[str]] = {}
     for one in compared:
         if one.pair == ALL and one.verdict.split(" ")[0] in ("lower", "higher"):
@@ -492,7 +494,7 @@ def sentences(compared: Sequence[Difference]) -> list[str]:
 
 
 def shortage_of(runs: Sequence[Run], figure: Figure, level: Interval | None) -> Shortage | None:
-    """Why a figure of a scheme has no interval; None where it has one, or no value."""
+    """Why a figure of a scheme has no interval. None: it has one, or has no value."""
     if level is None or level.known:
         return None
     layout, pool = layout_of(runs), figure.pool
@@ -502,7 +504,7 @@ def shortage_of(runs: Sequence[Run], figure: Figure, level: Interval | None) -> 
 
 
 def shortages(runs: Sequence[Run], compared: Sequence[Difference]) -> dict[str, Shortage]:
-    """By the title of each figure of which a difference has no interval: what is short on either side."""
+    """The shortage on either side of each difference without an interval, by the figure's title."""
     found_here: list[tuple[str, Shortage | None]] = []
     for one in compared:
         if intervals.TOO_SMALL not in (one.verdict, one.ends_words.strip("[]")):
@@ -518,7 +520,7 @@ def shortages(runs: Sequence[Run], compared: Sequence[Difference]) -> dict[str, 
 
 
 def too_small(runs: Sequence[Run]) -> str:
-    """Why there is no interval; empty where there can be one."""
+    """Why there is no interval. Empty if there can be one."""
     by_label = grouped((run.label, run) for run in runs if not run.void)
     most = max(by_label.values(), key=len, default=[])
     if most and layout_of(most).windows >= FEWEST:

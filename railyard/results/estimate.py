@@ -1,7 +1,7 @@
-"""What a campaign takes, before its first run: how many runs, how long, how much disk space.
+"""Estimates a campaign before its first run: time and disk space.
 
-On the wall clock a run takes as long as its video. In virtual time it takes what the machine needs for the bytes of the
-video: as recorded runs in the folder of results took, or where there are too few, as measured on another machine.
+On the wall clock a run takes as long as its video. In virtual time the bytes of the video decide: at the rate
+of recorded runs in the folder of results or, if there are too few, at that measured on another machine.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ FEWEST_RUNS = 4
 
 @dataclass(frozen=True)
 class Rates:
-    """What a run takes for each byte of its video. The columns are independent of each other."""
+    """The cost of a run for each byte of its video."""
 
-    seconds: float  # one run alone, arenas in virtual time
+    seconds: float  # of one run alone, in virtual time
     link_logs: float  # bytes on disk: link logs, player, server, record
     qlogs: float  # bytes on disk
 
 
-LINK_LOGS, QLOGS = 0.2, 0.6  # bytes on disk for each byte of video, where no recorded run tells
+LINK_LOGS, QLOGS = 0.2, 0.6  # bytes on disk for each byte of video, without recorded runs
 CAPTURES = 2.4  # the same, of both ends
 
 
@@ -53,8 +53,8 @@ class Estimate:
 
 
 def _newest_first(results: Path) -> list[StoredCampaign]:
-    """Campaigns with folders of runs, that started last first. Not those deeper in it: with `--out` it may be a folder
-    that has much else, a home folder for example."""
+    """The campaigns with folders of runs, newest first, at most one level below `results`: with `--out` that may be a
+    folder with much else in it, for example a home folder."""
     campaigns = [one for one in find_campaigns(results, depth=1) if one.record and (one.folder / "runs").is_dir()]
     return sorted(campaigns, key=moment, reverse=True)
 
@@ -78,7 +78,7 @@ def _recorded(results: Path, arena: str) -> Iterator[tuple[float, float, float, 
 
 
 def rates(results: Path, arena: str) -> tuple[Rates, str]:
-    """What a byte of video takes, and what that rests on."""
+    """The cost of a byte of video, and its source in words."""
     usual = Rates(arena_of(arena).s_per_video_mb / 1e6, LINK_LOGS, QLOGS)
     recorded = list(islice(_recorded(results, arena), MOST_RUNS))
     if len(recorded) < FEWEST_RUNS:
@@ -93,7 +93,7 @@ def rates(results: Path, arena: str) -> tuple[Rates, str]:
 
 
 def estimate(specs: Sequence[RunSpec], qlog: Qlog, jobs: int, results: Path | None = None) -> Estimate:
-    """Estimates the cost of runs that do not exist yet, all of one arena."""
+    """Estimates the cost of runs, all in one arena."""
     first = specs[0]
     of_byte, basis = rates(results or RESULTS_DIR, first.arena)
     video = [float(spec.player.video_bytes) for spec in specs]

@@ -1,4 +1,4 @@
-"""Plays that failed: how many of a scheme, and which of them no transport could have saved.
+"""Failed plays of a scheme, and which of them no transport could have saved.
 
 docs/reference/metrics.md says when a play fails and when it has an excuse.
 """
@@ -14,14 +14,14 @@ from railyard.results.records import Run
 from railyard.stats.distributions import exact_share
 from railyard.traces.trace import OPPORTUNITY_BITS
 
-# A path that carries so much for so long is enough for a handshake and a first frame.
+# A path that carries CARRIED_BPS for CARRIED_MS can carry a handshake and a first frame.
 CARRIED_BPS = 100_000
 CARRIED_MS = 3000
-STEP_MS = 100  # between the beginnings of the windows that are looked at
+STEP_MS = 100  # between the starts of the examined windows
 
 
 def _carries(path: OraclePath, begin_ms: int, end_ms: int) -> bool:
-    """Whether both directions of a path have the rate in one window between these times since t0."""
+    """Whether both directions of a path carry the rate in the same window between two times since t0."""
     needed = -(-CARRIED_BPS * CARRIED_MS // 1000 // OPPORTUNITY_BITS)
     first = begin_ms + path.start_offset_ms
     for at in range(first, end_ms + path.start_offset_ms - CARRIED_MS + 1, STEP_MS):
@@ -53,7 +53,7 @@ class Failures:
     """Stretches of trace that do not overlap: the number of independent plays."""
     failed: tuple[Run, ...]
     without_excuse: tuple[Run, ...]
-    """Also those of which the links are not known."""
+    """Includes plays whose links are not known."""
 
     @property
     def share(self) -> tuple[float, float]:

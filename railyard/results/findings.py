@@ -1,12 +1,12 @@
-"""What came out of a comparison, in sentences that are computed from its figures.
+"""The results of a comparison, in sentences that are computed from its figures.
 
-Whether one scheme is better than another one is said by the differences of railyard/results/differences.py alone: with
-their intervals, corrected for their families, and as "not decided" where they lie on both sides. Per pair two
-questions: are both paths better than each single one, and is re-injection better than plain multipath? Each is answered
-by the rebuffer rate and by the highest quantile of the RCT that the plays carry. Where there are too few plays for an
-interval, the sentences tell the figures of these plays and that nothing is decided.
+Only the differences of railyard/results/differences.py decide whether a scheme is better than another one: with their
+intervals, corrected for their families. If an interval has both signs, it is "not decided". For each pair there are two
+questions: is multipath better than each single path, and is re-injection better than plain multipath? The rebuffer rate
+and the highest quantile of the RCT that the plays carry answer each. If there are too few plays for an interval, the
+sentences have the figures of these plays and say that nothing is decided.
 
-A scheme of which a program failed, or every run is void, is named and not compared.
+A scheme is named but not compared if a program failed under it or all its runs are void.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from railyard.stats.verdict import Answer, of_parts
 from railyard.traces.trace import Trace
 
 MULTIPATH = ("mptcp", "vanilla-mp", "vanilla-mp-2021", "xlink", "xlink-lean", "xlink+")
-REINJECTION = ("xlink", "xlink-lean")  # against vanilla-mp, which differs by it
-STALL_FLOOR_S = 0.1  # first frames nearer than that are not reported
+REINJECTION = ("xlink", "xlink-lean")  # compared with vanilla-mp, which lacks re-injection alone
+STALL_FLOOR_S = 0.1  # smaller differences between first frames are not reported
 TAILS = ((RCT_P99, "p99"), (RCT_P95, "p95"), (RCT_MAX, "longest RCT"))
 
 
@@ -41,13 +41,14 @@ class Findings:
     headline: str
     of_pair: dict[str, list[str]]
     answers: list[str]
-    """The same in brief, over all pairs: who stalls least, whether multipath is better, re-injection, failed plays."""
+    """A summary over all pairs: which scheme stalls least, whether multipath and re-injection are better, failed
+    plays."""
     places: list[str]
-    """That a rule chose where the plays start: of one pair where, of several that it did; empty without a rule."""
+    """The rule that chose the starts: for one pair with the starts, for several without. Empty without a rule."""
 
 
 def replayed_traces(run: Run) -> dict[str, tuple[Trace, Trace]]:
-    """The run's traces as (uplink, downlink) by path; none where the files are not what was replayed."""
+    """The run's traces as (uplink, downlink) by path. Empty if a file is not the one that was replayed."""
     traces: dict[str, tuple[Trace, Trace]] = {}
     for path in run.config["paths"]:
         up, down = (replayed_trace(path[way], path[f"{way}_sha256"]) for way in ("up", "down"))
@@ -62,8 +63,8 @@ def _scheme(cell: Cell) -> str:
 
 
 def stalled(cell: Cell) -> Point:
-    """Mean time a play that the picture stood still; of a play that failed, all of its time limit but what it played. A
-    play that was cut might have stalled for longer."""
+    """Mean time stalled, in seconds a play. A failed play counts with its time limit − the time it played. With plays
+    that did not complete the mean is a lower bound."""
     times = [run.rebuffer_counted_s for run in cell.runs]
     return Point(sum(times) / len(times), any(run.outcome != "complete" for run in cell.runs))
 
@@ -80,7 +81,7 @@ Compared = dict[tuple[str, str, str], dict[str, Difference]]
 
 
 def comparisons(runs: Sequence[Run]) -> list[tuple[str, str]]:
-    """Those of a report, and each multipath scheme against each single path."""
+    """The comparisons of a report, and each multipath scheme against each single path."""
     schemes = {run.label: str(run.config["scheme"]) for run in runs}
     both = [label for label, scheme in schemes.items() if scheme in MULTIPATH]
     elsewhere = [label for label in differences.single_paths(runs) if label != "sp"]
@@ -88,7 +89,7 @@ def comparisons(runs: Sequence[Run]) -> list[tuple[str, str]]:
 
 
 def compared(runs: Sequence[Run]) -> Compared:
-    """All that a report compares: over all pairs together and over each."""
+    """All differences of a report, over all pairs together and over each."""
     by_row: Compared = {}
     played = differences.sound(runs)
     for one in differences.differences(played, comparisons(played), by_pair=True):
@@ -109,8 +110,8 @@ def _judged(of_figures: dict[str, Difference]) -> list[Difference]:
 
 
 def _better(judged: Sequence[Difference]) -> Answer:
-    """Whether a scheme is better: one figure is lower and none higher. False where a figure is higher, or none is lower
-    by more than the margin. None where that is not decided."""
+    """Whether a scheme is better. False: a figure is higher, or it is established that none is lower by more than the
+    margin. True: a figure is lower, and none higher. None: not decided."""
     verdicts = [one.verdict for one in judged]
     if any(verdict.startswith("higher") for verdict in verdicts):
         return False
@@ -120,7 +121,7 @@ def _better(judged: Sequence[Difference]) -> Answer:
 
 
 def _here_alone(judged: Sequence[Difference]) -> bool:
-    """Whether the answer is established for these traces and not for pairs like them."""
+    """Whether the answer is established for these traces only, not for pairs like them."""
     answer, verdicts = _better(judged), [one.verdict for one in judged]
     if answer is None:
         return False
@@ -142,7 +143,8 @@ def _scheme_words(label: str, of_figures: dict[str, Difference]) -> str:
 
 
 def _would_decide(of_schemes: Iterable[dict[str, Difference]]) -> str:
-    """How many plays would decide what is open: of each scheme by the figure that needs the fewest."""
+    """The number of plays that would decide what is open, in words. Of each scheme, the figure that needs the fewest
+    counts; of the schemes, the one that needs the most."""
     least = []
     for judged in map(_judged, of_schemes):
         wanted = [one.needs_here for one in judged if _better(judged) is None]
@@ -159,8 +161,8 @@ def _levels(one_side: Sequence[Difference]) -> str:
 
 
 def _claim(judged: dict[str, list[Difference]]) -> str:
-    """The verdict on a claim of several schemes, for which traces it is established, and with which schemes it is so
-    where they differ."""
+    """The verdict on a claim about several schemes, for which traces it is established and, if they differ, with which
+    schemes."""
     answers = {label: _better(ones) for label, ones in judged.items()}
     verdict = of_parts(list(answers.values()))
     where = " for these traces" if verdict != "not decided" and any(map(_here_alone, judged.values())) else ""
@@ -176,7 +178,7 @@ def _claim(judged: dict[str, list[Difference]]) -> str:
 
 
 def _of_single(pair: str, single: str, primary: str, labels: Sequence[str], by_comparison: Compared) -> list[str]:
-    """Is multipath better than this path alone?"""
+    """The answer to: is multipath better than this path alone?"""
     of_schemes = {
         label: by_comparison[pair, label, single] for label in labels if (pair, label, single) in by_comparison
     }
@@ -241,7 +243,7 @@ def _figures_of(row: Sequence[Cell], layout: Layout) -> list[str]:
 
 
 def _of_starts(row: Sequence[Cell]) -> list[str]:
-    """Start-up is no stall, so first frames are reported where they differ."""
+    """The range of first frames, if they differ: waiting for a first frame does not count as a stall."""
     known = [(cell.label, cell.point(FIRST_FRAME)) for cell in row]
     ordered = sorted(((label, one) for label, one in known if one is not None), key=lambda pair: pair[1].value)
     if not ordered or ordered[-1][1].value - ordered[0][1].value <= STALL_FLOOR_S:
@@ -254,7 +256,7 @@ def _of_starts(row: Sequence[Cell]) -> list[str]:
 
 
 def _place(runs: Sequence[Run]) -> str:
-    """Where runs that a rule placed start, and why there; empty where the traces are not on this machine."""
+    """The starts that the rule worst_of_primary chose, and why. Empty if the traces are not on this machine."""
     config, traces = runs[0].config, replayed_traces(runs[0])
     if not traces:
         return ""
@@ -274,8 +276,7 @@ def _place(runs: Sequence[Run]) -> str:
 
 
 def _placed(row: Sequence[Cell], rule: object) -> list[str]:
-    """One sentence for each primary path. A single path scheme runs on each path in turn; the others name the primary
-    one."""
+    """One sentence for each primary path of scheme sp and of the multipath schemes."""
     if rule != "worst_of_primary":
         return []
     runs = [run for cell in row if cell.label == "sp" or _scheme(cell) in MULTIPATH for run in cell.runs]
@@ -291,7 +292,7 @@ def _places(rows: dict[str, list[Cell]], rule: object) -> list[str]:
 
 
 def _failures(row: Sequence[Cell]) -> list[str]:
-    """A play that fails counts in every figure, and the number of failed plays is stated."""
+    """The number of failed plays of each scheme, which count in every figure. Empty if there are none."""
     failed = [sum(run.failed for run in cell.runs) for cell in row]
     if not any(failed):
         return []
@@ -301,7 +302,8 @@ def _failures(row: Sequence[Cell]) -> list[str]:
 
 
 def _same_places(row: Sequence[Cell]) -> list[Cell]:
-    """The cells that are compared, with the runs of the seeds that all of them have. No cell where there is none."""
+    """The cells that are compared, with the runs whose seeds all of them have. Empty if less than two can be
+    compared."""
     valid = [cell for cell in row if cell.runs and not cell.faulty]
     seeds = set.intersection(*({run.seed for run in cell.runs} for cell in valid)) if valid else set()
     kept = [replace(cell, runs=[run for run in cell.runs if run.seed in seeds]) for cell in valid]
@@ -328,9 +330,8 @@ def _not_compared(all_cells: Sequence[Cell], row: Sequence[Cell]) -> list[str]:
 
 
 def _ranked(pooled: dict[str, list[Run]]) -> tuple[str, str]:
-    """The answer and its figures. Which scheme stalls least: it is established against each of the others, or it is not
-    decided. Each comparison is at 5 % / their number (Bonferroni), because the least one is chosen by the same
-    figures."""
+    """Which scheme stalls least, and the rates. The least one is established against each other scheme, or not decided.
+    Each comparison is at 5 % / their number (Bonferroni), because the same figures choose the least one."""
     full_layout = differences.layout_of(next(iter(pooled.values())))
     layout = full_layout.within() if carries_ends(full_layout.within()) else full_layout
     levels = {label: REBUFFER_RATE.level(plays, layout) for label, plays in pooled.items()}
@@ -356,7 +357,7 @@ def _ranked(pooled: dict[str, list[Run]]) -> tuple[str, str]:
 
 
 def _rates(levels: dict[str, Interval | None], order: Sequence[str], of: str, few: Shortage | None) -> str:
-    """The rates in words; that no play carries an interval is said once. `few`: why one that has none has none."""
+    """The rates in words. If none has an interval, this is said once. `few`: why a rate has none."""
     if any(level.known for level in levels.values() if level is not None):
         figures = ", ".join(f"{label} {differences.level_words(levels[label], '.1f', 100)}" for label in order)
         why = f" ({few.words})" if few is not None and TOO_SMALL in figures else ""
@@ -369,8 +370,8 @@ def _rates(levels: dict[str, Interval | None], order: Sequence[str], of: str, fe
 
 
 def _headline(rows: dict[str, list[Cell]], tried: Sequence[str]) -> tuple[str, str]:
-    """The first sentence, and its answer alone. Over the schemes that are compared on every pair. `tried`: all that
-    had a run."""
+    """The first sentence, and its answer alone, over the schemes that are compared on every pair. `tried`: the schemes
+    that had a run."""
     labels = dict.fromkeys(cell.label for row in rows.values() for cell in row)
     by_label = {label: [cell for row in rows.values() for cell in row if cell.label == label] for label in labels}
     common = {label: of_label for label, of_label in by_label.items() if len(of_label) == len(rows)}
@@ -401,7 +402,7 @@ def _headline(rows: dict[str, list[Cell]], tried: Sequence[str]) -> tuple[str, s
 
 
 def _answers(pair: str, row: Sequence[Cell], by_comparison: Compared) -> list[str]:
-    """The two questions. `pair`: or all."""
+    """The answers to the two questions. `pair`: a pair, or ALL."""
     both = [cell.label for cell in row if _scheme(cell) in MULTIPATH]
     singles = differences.single_paths([run for cell in row for run in cell.runs])
     on_path = {cell.label: str(cell.runs[0].config["primary"]) for cell in row}
@@ -424,8 +425,8 @@ def _of_pair(pair: str, row: Sequence[Cell], by_comparison: Compared) -> list[st
 
 
 def _pooled(rows: dict[str, list[Cell]]) -> list[Cell]:
-    """Each scheme over all pairs together, without single path on other paths than the primary one; empty where the
-    plays are too few for any interval."""
+    """Each scheme over all pairs together, without single path on paths other than the primary one. Empty if there are
+    too few plays for any interval."""
     every = _every(rows)
     if differences.layout_of(max((cell.runs for cell in every), key=len)).windows < FEWEST:
         return []
@@ -438,7 +439,7 @@ def _every(rows: dict[str, list[Cell]]) -> list[Cell]:
 
 
 def _of_all(rows: dict[str, list[Cell]], by_comparison: Compared) -> list[str]:
-    """Over all pairs together, by single path on the primary path and by vanilla-mp."""
+    """The answers over all pairs together. Empty for one pair or too few plays."""
     row = _pooled(rows) if len(rows) > 1 else []
     return [*_answers(ALL, row, by_comparison), *_failures(_every(rows))] if row else []
 
@@ -452,8 +453,8 @@ def _brief(label: str, of_figures: dict[str, Difference]) -> str:
 
 
 def _multipath_in_brief(row: Sequence[Cell], by_comparison: Compared) -> list[str]:
-    """Is multipath better than single path on the primary path? With the figures of one scheme: that of the paper where
-    it was played."""
+    """Whether multipath is better than single path on the primary path, with the figures of xlink or, if that was not
+    played, of another scheme."""
     labels = [cell.label for cell in row if _scheme(cell) in MULTIPATH]
     of_schemes = {label: by_comparison[ALL, label, "sp"] for label in labels if (ALL, label, "sp") in by_comparison}
     judged = {label: ones for label, of_figures in of_schemes.items() if (ones := _judged(of_figures))}
@@ -491,8 +492,8 @@ def find(
     rule: object = None,
     by_comparison: Compared | None = None,
 ) -> Findings | None:
-    """What came out, by pair; none where there is nothing to compare. `rule`: the experiment's start_offset_ms.
-    `by_comparison`: what `compared` says of these runs, where that is known already."""
+    """The findings, by pair. None: there is nothing to compare. `rule`: the experiment's start_offset_ms.
+    `by_comparison`: the result of `compared` for these runs, if it is known already."""
     table = cells(runs, not_run)
     rows = {pair: kept for pair, row in table.items() if (kept := _same_places(row))}
     tried = dict.fromkeys(cell.label for row in table.values() for cell in row if cell.runs or cell.void_runs)

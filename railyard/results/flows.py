@@ -1,4 +1,4 @@
-"""What TCP flows beside the video carried over time: `flows.jsonl`, which mpshell writes."""
+"""The bytes that TCP flows beside the video carried over time, from `flows.jsonl`, which mpshell writes."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class Transfer:
 
 @dataclass(frozen=True)
 class Connection:
-    """One connection at a time, and those that followed it."""
+    """A connection and its successors: one at a time."""
 
     t_s: list[float] = field(default_factory=list)
-    received_bytes: list[int] = field(default_factory=list)  # up to each time, of all of them
+    received_bytes: list[int] = field(default_factory=list)  # up to each time, by all of them
     srtt_ms: list[float | None] = field(default_factory=list)  # as the sender's kernel estimates it
     transfers: list[Transfer] = field(default_factory=list)
 
     def bytes_at(self, t_s: float) -> float:
-        """Received by then; between two samples in proportion to the time."""
+        """Bytes received by then, interpolated between two samples."""
         before_s, before = 0.0, 0.0
         for at_s, received in zip(self.t_s, self.received_bytes, strict=True):
             if at_s >= t_s:
@@ -49,7 +49,7 @@ class Connection:
 
 
 def read_flows(run: Path) -> dict[str, list[Connection]]:
-    """The connections of each flow by its name; none where the run has no flows. Times count from time 0 of the
+    """The connections of each flow, by its name. Empty if the run has no flows. Times are in s since t0 of the
     links."""
     connections: dict[str, dict[int, Connection]] = defaultdict(lambda: defaultdict(Connection))
     for event in read_jsonl(run / FILE):

@@ -1,4 +1,4 @@
-"""What distinguishes the folders of one name, and how much room they take: for `railyard list` and `clean`."""
+"""The differences between folders of one name, and their disk space: for `railyard list` and `clean`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHORT = 6
 
 
 def disk_bytes(folders: Iterable[Path]) -> int:
-    """What the folders take on disk; a file that several have by hard links is counted once."""
+    """The disk space of the folders, in bytes. A file with several hard links counts once."""
     seen: set[tuple[int, int]] = set()
     total = 0
     for folder in folders:
@@ -64,7 +64,7 @@ def _flat(settings: Any, path: str = "") -> dict[str, Any]:
 
 
 def _settings(campaign: StoredCampaign) -> dict[str, Any]:
-    """What the results depend on, setting by setting; programs and traces as one each."""
+    """The settings on which the results depend. All programs count as one setting, all traces as another."""
     facts = campaign.facts.get("facts", {})
     settings = _flat(facts.get("settings") or campaign.experiment)
     settings = {name: value for name, value in settings.items() if name not in ("name", "description", "arena", "")}
@@ -75,7 +75,7 @@ def _settings(campaign: StoredCampaign) -> dict[str, Any]:
 
 
 def settings_apart(first: StoredCampaign, second: StoredCampaign) -> list[str]:
-    """The settings in which two campaigns differ, with both values."""
+    """The settings that differ between two campaigns, with both values."""
     ours, theirs = _settings(first), _settings(second)
     keys = [key for key in dict.fromkeys((*ours, *theirs)) if json.dumps(ours.get(key)) != json.dumps(theirs.get(key))]
     return [f"{key} {_value(ours.get(key))}, {_value(theirs.get(key))}" for key in keys]

@@ -7,12 +7,12 @@ It knows both paths' traces in advance, has the links for itself, needs no ackno
     data      leaves the server at that moment on every downlink, is in each queue one delay later, and each
               opportunity after that millisecond carries PAYLOAD_BYTES of the chunk, until all of it is through.
 
-Requests that are open at the same time share the links, which this leaves out. `play_s` serves all requests of a play
-in the order in which they were made, and is the transport of a player: what it completes earlier is followed up
-earlier.
+This leaves out that requests which are open at the same time share the links. `play_s` serves all requests of a play in
+the order in which they were made. It takes the place of the player's transport: if it completes a request earlier, the
+player makes the next one earlier.
 
-These are the rules of the emulated link (emulator/link/link.h), and PAYLOAD_BYTES is what the leanest of the compared
-transports gets into an opportunity, so no run of any scheme can be earlier. All paths are used for every scheme, so
+These are the rules of the emulated link (emulator/link/link.h), and PAYLOAD_BYTES is the most that a compared
+transport gets into an opportunity, so no run of any scheme can be earlier. All paths are used for every scheme, so
 that the efficiency, oracle RCT / RCT, is comparable between schemes.
 """
 
@@ -30,18 +30,18 @@ from railyard.traces.trace import Trace, read_trace, sha256_file
 
 # An IPv4 packet of 1500 bytes in TCP with timestamps: 1500 − 20 − 20 − 12. libxlink's packets carry 1420 in 1484.
 PAYLOAD_BYTES = 1448
-# Times in the players' logs are whole microseconds; what comes of it is the only way to be "earlier" than the oracle.
+# Times in the players' logs are rounded to microseconds. Only by this error can a run be "earlier" than the oracle.
 TOLERANCE_S = 5e-6
-# So long after a completion a request counts as made because of it.
+# A request at most this long after a completion counts as caused by it.
 AT_ONCE_S = 1e-3
 _CACHED_TRACES = 64
 
 
 @dataclass(frozen=True)
 class OraclePath:
-    """What the oracle needs of a path: both traces, the one-way delays, and where in the traces t0 falls.
+    """A path as the oracle sees it: both traces, the one-way delays, and the place of t0 in the traces.
 
-    Where a delay varies it is the least; losses, outages and queues are left out: none of them makes a packet earlier.
+    A delay that varies counts with its minimum. Losses, outages and queues are left out: none makes a packet earlier.
     """
 
     up: Trace
@@ -57,17 +57,17 @@ class OraclePath:
 
 
 def _first_after(trace: Trace, time_us: int, start_offset_ms: int) -> int:
-    """Number of the first opportunity that a packet may use which is in the queue at that time since t0."""
+    """The number of the first opportunity for a packet that is in the queue at that time since t0."""
     return trace.count_until(time_us // 1000 + start_offset_ms)
 
 
 def _first_down(paths: Sequence[OraclePath], sent_us: int) -> list[int]:
-    """Of each path, the first opportunity for what the server sends then."""
+    """The number of each path's first opportunity for data that the server sends then."""
     return [_first_after(path.down, sent_us + path.data_delay_us, path.start_offset_ms) for path in paths]
 
 
 def request_arrival_us(paths: Sequence[OraclePath], request_us: int) -> int:
-    """When the request can be at the server, µs since t0: over the uplink that brings it first."""
+    """The earliest time at which the request can be at the server, µs since t0."""
     arrivals: list[int] = []
     for path in paths:
         number = _first_after(path.up, request_us + path.delay_us, path.start_offset_ms)
@@ -76,7 +76,7 @@ def request_arrival_us(paths: Sequence[OraclePath], request_us: int) -> int:
 
 
 def completion_us(paths: Sequence[OraclePath], request_us: int, size_bytes: int) -> int:
-    """When the last byte of a chunk of that size can be at the player, µs since t0. `request_us`: since t0 too."""
+    """The earliest time at which the last byte of a chunk can be at the player, µs since t0, as is `request_us`."""
     sent_us = request_arrival_us(paths, request_us)
     needed = -(-max(1, size_bytes) // PAYLOAD_BYTES)
     first = _first_down(paths, sent_us)
@@ -84,8 +84,8 @@ def completion_us(paths: Sequence[OraclePath], request_us: int, size_bytes: int)
 
 
 def bytes_by_path(paths: Sequence[OraclePath], request_us: int, size_bytes: int) -> list[int]:
-    """How many bytes of the chunk the oracle sends over each path. In the last millisecond it takes the opportunities
-    of the paths that come first."""
+    """The bytes of the chunk that the oracle sends over each path. In the last millisecond it uses the paths in their
+    order."""
     sent_us, left = request_arrival_us(paths, request_us), max(1, size_bytes)
     done_ms = completion_us(paths, request_us, size_bytes) // 1000
     first = _first_down(paths, sent_us)
@@ -101,8 +101,9 @@ def bytes_by_path(paths: Sequence[OraclePath], request_us: int, size_bytes: int)
 
 
 def _carried_ms(paths: Sequence[OraclePath], first: Sequence[int], needed: int, early: int) -> int:
-    """When the paths' opportunities from the first ones on are as many as needed, ms since t0; later than `early`."""
-    # Milliseconds since t0: at `late` one path alone would have done it, at `early` no path has begun.
+    """The time, in ms since t0, by which the paths have `needed` opportunities, counted from `first`. Later than
+    `early`."""
+    # Milliseconds since t0: by `late` one path alone has enough opportunities, by `early` no path has any.
     late = min(
         path.down.opportunity_ms(number + needed - 1) - path.start_offset_ms
         for path, number in zip(paths, first, strict=True)
@@ -121,8 +122,9 @@ def _carried_ms(paths: Sequence[OraclePath], first: Sequence[int], needed: int, 
 class InOrder:
     """Serves requests that share the links one after the other, in the order in which they are made.
 
-    No opportunity passes unused that an open request could use. What an opportunity has left beside the end of a
-    request is free for the next one, and so is what the last millisecond has left, on every path: it stays a bound.
+    Every opportunity that an open request could use is used. The room that the end of a request leaves in its
+    opportunity, and every path's opportunities in that millisecond, are free for the next request: so the times stay
+    lower bounds.
     """
 
     def __init__(self, paths: Sequence[OraclePath]) -> None:
@@ -132,7 +134,7 @@ class InOrder:
         self._done_us = 0
 
     def completion_us(self, request_us: int, size_bytes: int) -> int:
-        """When the last byte can be at the player. `request_us` does not decrease from call to call."""
+        """The time at which the last byte can be at the player, µs since t0. `request_us` must not decrease."""
         if request_us >= self._done_us:
             self._spare_bytes = 0
         alone_us = completion_us(self._paths, request_us, size_bytes) if self._spare_bytes else 0
@@ -155,7 +157,7 @@ class InOrder:
         return late * 1000
 
     def _until(self, time_ms: int, first: Sequence[int]) -> list[int]:
-        """The paths' first opportunities after that time, and not before `first`."""
+        """The number of each path's first opportunity after that time, at least `first`."""
         return [
             max(number, path.down.count_until(time_ms + path.start_offset_ms))
             for path, number in zip(self._paths, first, strict=True)
@@ -164,7 +166,7 @@ class InOrder:
 
 @dataclass(frozen=True)
 class Asked:
-    """A request of a play: seconds since t0; none where it never completed."""
+    """A request of a play. Times in s since t0; `done_s` is None if it never completed."""
 
     request_s: float
     done_s: float | None
@@ -172,10 +174,10 @@ class Asked:
 
 
 def play_s(paths: Sequence[OraclePath], asked: Sequence[Asked]) -> list[float]:
-    """The completion times of the same requests, by time of the request, in a play whose transport is the oracle.
+    """The RCTs of the requests in a play whose transport is the oracle. `asked` is sorted by the time of the request.
 
-    A request that was made because another one had completed is made when the oracle completes that one; the others
-    are made when they were.
+    A request that was caused by the completion of another one is made when the oracle completes that one, at the latest
+    at its own time. Other requests keep their times.
     """
     served, made_us, done_us, times_s = InOrder(paths), 0, list[int](), list[float]()
     for k, one in enumerate(asked):
@@ -191,14 +193,14 @@ def play_s(paths: Sequence[OraclePath], asked: Sequence[Asked]) -> list[float]:
 
 
 def rct_s(paths: Sequence[OraclePath], request_s: float, size_bytes: int) -> float:
-    """The oracle's request completion time of a chunk that was requested so many seconds after t0 of the links."""
+    """The oracle's request completion time of a chunk that was requested at `request_s`, in s since t0 of the links."""
     request_us = round(request_s * 1e6)
     return (completion_us(paths, request_us, size_bytes) - request_us) / 1e6
 
 
 @lru_cache(maxsize=_CACHED_TRACES)
 def replayed_trace(path: str, sha256: str) -> Trace | None:
-    """The trace that was replayed; none where the file is gone or has changed since."""
+    """The trace that was replayed. None: the file is gone or has changed."""
     try:
         trace = read_trace(path) if Path(path).is_file() else None
     except UserError:
@@ -221,9 +223,9 @@ def _delay_us(path: dict[str, Any], way: str) -> int:
 def paths_of_run(config: dict[str, Any]) -> list[OraclePath] | None:
     """The paths of a run from its record's configuration.
 
-    None where its traces are not on this machine any more, or where delays or rates change by events: the least of
-    both would be no bound that says much. None with light traces, too, whose bursts need no opportunity, with Wi-Fi,
-    which has none, and with satellites, whose delays vary.
+    None if its traces are not on this machine or have changed, or if events change delays or rates: the minimum would
+    be a loose bound. None also with light traces, whose bursts need no opportunity, with Wi-Fi, which has none, and
+    with satellites, whose delays vary.
     """
     if any(event.get("delay_ms") is not None or event.get("rate") for event in config.get("link_events", ())):
         return None

@@ -1,4 +1,4 @@
-"""A campaign from start to end: locked, swept, recorded, run as far as it is not there yet, and gathered."""
+"""Completes a campaign: locks and sweeps its folder, writes its record, does the missing runs, and gathers them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STOPPED = "railyard: stopped. Completed runs are kept; run the same command{} to
 
 
 def stopped() -> None:
-    """Says that the user stopped it, and how to go on: `--fresh` would begin another folder."""
+    """Says that the user stopped it, and how to resume: without `--fresh`, which would begin another folder."""
     print(STOPPED.format(" without --fresh" if "--fresh" in sys.argv else ""), file=sys.stderr)
 
 
@@ -48,7 +48,7 @@ def silent(_: str) -> None:
 
 @dataclass(frozen=True)
 class Place:
-    """Where results go: the user's own folder `out`, or a folder of their own in `results` (None: results/)."""
+    """The place of results: the user's folder `out`, or a new folder in `results` (None: results/)."""
 
     out: Path | None = None
     results: Path | None = None
@@ -58,16 +58,16 @@ class Place:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a campaign does, and what its record says."""
+    """The runs of a campaign and the contents of its record."""
 
     experiment: Experiment
     specs: list[RunSpec]
-    name: str | None = None  # of the results, where it is not the experiment's
-    facts: dict[str, Any] | None = None  # what the results depend on beyond the experiment and its runs
+    name: str | None = None  # of the results; None: the experiment's
+    facts: dict[str, Any] | None = None  # further facts on which the results depend
     not_run: Sequence[dict[str, str]] = ()
     further: dict[str, Any] | None = None  # more members of campaign.json
-    most_hung: float = math.inf  # once so many runs have hung, the others are left out, as if they had been refused
-    qlog_asked: bool | None = None  # whether the user chose whose qlogs to keep; None: nothing is said of them
+    most_hung: float = math.inf  # runs that may hang; after that the others are left out, like refused ones
+    qlog_asked: bool | None = None  # whether the user chose which qlogs to keep; None: do not mention qlogs
 
     @property
     def identity(self) -> Identity:
@@ -77,11 +77,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class Whole:
-    """A campaign whose runs are all there. They are read when they are first asked for."""
+    """A complete campaign. Its runs are read on first use."""
 
     folder: Path
     shown: dict[str, str] = field(default_factory=dict)
-    """By view, what was shown of it last; empty where something has changed since."""
+    """The last output, by view. Empty if something has changed since."""
 
     @cached_property
     def _loaded(self) -> tuple[dict[str, Any], list[Run]]:
@@ -100,9 +100,9 @@ class Whole:
 def whole_campaign(
     plan: Plan, place: Place, *, jobs: int | None = None, console: Console | None = None, tables: bool = False
 ) -> Iterator[Whole]:
-    """Finds or makes the folder, holds it locked, and completes the campaign. `tables`: the runs are gathered into
-    Parquet files. Without a console the runs are only counted, on standard error. Raises KeyboardInterrupt where the
-    user stopped it."""
+    """Finds or makes the folder, holds it locked, and completes the campaign. `tables`: gathers the runs into Parquet
+    files. Without a console the runs are only counted, on standard error. Raises KeyboardInterrupt if the user stopped
+    it."""
     with results_folder(plan.identity, place.tell, out=place.out, fresh=place.fresh, results=place.results) as folder:
         campaign = make_whole(plan, folder, jobs=jobs, console=console)
         if tables and not campaign.shown:
@@ -111,8 +111,8 @@ def whole_campaign(
 
 
 def make_whole(plan: Plan, folder: Path, *, jobs: int | None = None, console: Console | None = None) -> Whole:
-    """In a folder that the caller holds locked: removes what is half done, writes `campaign.json`, takes over runs that
-    another folder has, does the others, and reads all of them."""
+    """Completes a campaign in a folder that the caller holds locked: removes incomplete runs, writes `campaign.json`,
+    takes runs from other folders that have them, does the others, and reads all of them."""
     specs, campaign = plan.specs, Campaign(folder)
     campaign.runs.mkdir(parents=True, exist_ok=True)
     campaign.sweep()
@@ -150,7 +150,7 @@ def _make_twins(console: Console | None, folder: Path, specs: list[RunSpec]) -> 
 
 
 def _without(campaign: Campaign, plan: Plan, refused: dict[str, str]) -> list[RunSpec]:
-    """Records which runs there are not, and why; returns the others. Raises UserError where that is none."""
+    """Records the refused runs with the reasons and returns the other runs. Raises UserError if there are none."""
     left = [spec for spec in plan.specs if spec.run_id not in refused]
     if not left:
         raise UserError(next(iter(refused.values())))
@@ -181,7 +181,7 @@ def _tell_of_machine(console: Console, sentence: str) -> None:
 
 
 def planned(plan: Plan, place: Place, jobs: int | None) -> list[str]:
-    """What `railyard run --dry-run` says of a campaign: runs, time, disk space. Nothing is written."""
+    """The output of `railyard run --dry-run`: runs, time, disk space. Writes nothing."""
     folder = place.out or find_existing(plan.identity, place.results)
     pending = plan.specs if folder is None or place.fresh else Campaign(folder).pending(plan.specs)
     total, done = len(plan.specs), len(plan.specs) - len(pending)
@@ -210,8 +210,8 @@ def _run(
     jobs: int | None,
     qlog: Qlog,
 ) -> dict[str, str]:
-    """The runs that did not start, and why. Raises KeyboardInterrupt where the user stopped it; with a console the
-    sentence is said."""
+    """Does the runs. Returns those that did not start, with the reason. If the user stops it, says so on the console
+    and raises KeyboardInterrupt."""
     if not pending:
         return {}
     specs, budget_s = plan.specs, plan.experiment.repeat_budget_s

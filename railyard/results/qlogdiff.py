@@ -1,7 +1,7 @@
-"""Where two runs part: the first scheduling decision of the server that differs, from its qlog.
+"""Finds the first scheduling decision of the server that differs between two runs, from its qlogs.
 
-A scheduling decision is one STREAM frame that the server sent: when, on which path, which bytes of which stream, and
-why: as new data, as a retransmission, or as a copy of bytes in flight on another path (with the gate's reason).
+A scheduling decision is one STREAM frame that the server sent: its time, path, stream and bytes, and its reason: new
+data, a retransmission, or a copy of bytes in flight on another path (with the gate's reason).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_MS = 1e15
 
 @dataclass(frozen=True)
 class Decision:
-    """One STREAM frame that the server sent. Path −1: the packet did not say its path."""
+    """One STREAM frame that the server sent. Path −1: the qlog does not have the packet's path."""
 
     time_ms: float
     path: int
@@ -45,19 +45,20 @@ class Decision:
         return f"at {self.time_ms / 1000:.6f} s on path {self.path_name or self.path}: {what}, {self.why}"
 
     def same_as(self, other: Decision | None, *, timed: bool) -> bool:
-        """Whether the two decided the same; `timed`: at the same time, too."""
+        """Whether two decisions are the same; `timed`: at the same time, too."""
         return other is not None and self == (other if timed else replace(other, time_ms=self.time_ms))
 
 
 @dataclass(frozen=True)
 class Parting:
-    """Where two runs part. `kind`: 'decision', 'event', or 'identical'; a side that had ended by then is None."""
+    """The first difference between two runs. `kind`: 'decision', 'event' or 'identical'. A side that has ended is
+    None."""
 
     kind: str
-    number: int  # of decisions, or events, that are the same before
+    number: int  # of equal decisions, or events, before it
     first: Decision | Event | None = None
     second: Decision | Event | None = None
-    from_chunk: int | None = None  # the chunk from which on decisions were compared; none: all events
+    from_chunk: int | None = None  # the first chunk whose decisions were compared; None: all events were
 
     def __str__(self) -> str:
         if self.kind == "identical" and self.from_chunk is not None:
@@ -72,7 +73,7 @@ class Parting:
         return f"first {word}{since} that differs, {same}{note}:\n  A {sides[0]}\n  B {sides[1]}"
 
     def records(self) -> list[dict[str, Any]]:
-        """A row for each run, as `railyard diff --format` prints them; a side that had ended has neither time nor
+        """A row for each run, as `railyard diff --format` prints them. A side that has ended has neither time nor
         words."""
         rows: list[dict[str, Any]] = []
         for run, side in (("A", self.first), ("B", self.second)):
@@ -92,7 +93,7 @@ def _shown(side: Decision | Event | None, word: str) -> str:
 
 
 def no_qlogs(run: Path, missing: str) -> UserError:
-    """What to say of a run where qlogs are missing: that there cannot be any, or what writes them."""
+    """The error for a run without qlogs: it cannot have any, or the command that writes them."""
     record = read_record(run / "run.json", RUN)
     scheme = record["config"].get("scheme") if record else None
     if scheme in ("mptcp", "tcp"):
@@ -103,7 +104,7 @@ def no_qlogs(run: Path, missing: str) -> UserError:
 
 
 def server_qlogs(run: Path) -> list[Path]:
-    """The server's qlogs of a run, one a connection, in the order in which the connections were made."""
+    """The server's qlogs of a run, one for each connection, in the order of their first times."""
     qlogs = sorted((run / "qlog").glob("*_server.sqlog"), key=_order)
     if not qlogs:
         raise no_qlogs(run, "there is no qlog of the server")
@@ -117,21 +118,21 @@ def _lines(file: Path) -> Iterator[str]:
 
 
 def reference_us(file: Path) -> float:
-    """Time 0 of a qlog."""
+    """Time 0 of a qlog, in µs of the monotonic clock."""
     header = parse(next(_lines(file), "{}"))
     return float(header["trace"]["common_fields"]["reference_monotonic_us"])
 
 
 def _order(file: Path) -> tuple[float, str]:
-    """A header that does not say when comes first."""
+    """The key that sorts qlogs by time 0. Qlogs without one come first."""
     with suppress(OSError, *NOT_AS_WRITTEN):
         return reference_us(file), file.name
     return 0.0, file.name
 
 
 def events(file: Path) -> Iterator[Event]:
-    """The events of a JSON-SEQ qlog, without its header; a last line that was cut short is left out. Raises OSError,
-    and ValueError for a record that is no event."""
+    """The events of a JSON-SEQ qlog, without its header and without a last line that was cut. Raises OSError, or
+    ValueError if a record is no event."""
     for number, line in enumerate(_lines(file), 1):
         try:
             event = parse(line)
@@ -151,7 +152,7 @@ def _is_time(value: Any) -> bool:
 
 
 def timed_events(file: Path, t0_us: float) -> Iterator[tuple[float, Event]]:
-    """The same, each with its time in s on the clock of the links."""
+    """The events of a qlog, each with its time in s since t0 of the links."""
     zero_us = reference_us(file)
     for event in events(file):
         yield (zero_us + float(event["time"]) * 1000 - t0_us) / 1e6, event
@@ -161,15 +162,15 @@ _NOT_IN_FLIGHT = {"ack", "ack_mp", "path_ack", "padding", "connection_close"}
 
 
 class InFlight:
-    """Bytes in flight of a path, event by event. The metrics have them when an acknowledgement arrives or a timer
-    expires, and only if they differ from the last ones; what was sent since then is added here."""
+    """Follows the bytes in flight of a path from event to event. Qlogs have the number only when an acknowledgement
+    arrives or a timer expires, and only if it has changed. This adds the packets that were sent since."""
 
     def __init__(self) -> None:
         self.bytes = 0.0
         self._logged = 0.0
 
     def take(self, name: str, data: Mapping[str, Any]) -> bool:
-        """Whether the event has changed them."""
+        """Takes an event. Returns whether it has changed the bytes in flight."""
         before = self.bytes
         if name == "quic:packet_sent":
             if any(frame.get("frame_type") not in _NOT_IN_FLIGHT for frame in data.get("frames", ())):
@@ -179,7 +180,7 @@ class InFlight:
         return self.bytes != before
 
 
-# Until qlogs followed the drafts main-schema-14 and quic-events-13.
+# The names before qlogs followed the drafts main-schema-14 and quic-events-13.
 OLD_NAMES = {
     "recovery:metrics_updated": "quic:recovery_metrics_updated",
     "recovery:congestion_state_updated": "quic:congestion_state_updated",
@@ -194,7 +195,7 @@ _OLD_CATEGORIES = {"transport": "quic", "http": "http3", "connectivity": "xlink"
 
 
 def current_name(name: str) -> str:
-    """What an event is called today, whose name is of an older qlog."""
+    """The present name of an event of an older qlog."""
     if name in OLD_NAMES:
         return OLD_NAMES[name]
     category, _, rest = name.partition(":")
@@ -202,21 +203,21 @@ def current_name(name: str) -> str:
 
 
 def frame_length(frame: Mapping[str, Any]) -> int:
-    """Bytes of data of a STREAM frame. Older qlogs have no `raw` in frames."""
+    """The length of a STREAM frame's data in bytes. Older qlogs have no `raw` in frames."""
     return int(frame.get("raw", frame)["length"])
 
 
 def path_names(run: Path) -> dict[str, str]:
-    """The name of each path by the client's address on it; empty where the links say none."""
+    """The name of each path by the client's address on it. Empty if the emulator's record has no addresses."""
     emulator = read_record(run / "mpshell.json", EMULATOR) or {}
     return {str(path["inside_addr"]): str(path["name"]) for path in emulator.get("paths", []) if "inside_addr" in path}
 
 
 def decisions(log: Iterable[Event], names: Mapping[str, str] = MappingProxyType({})) -> Iterator[Decision]:
-    """The scheduling decisions of a server, in order. `names`: of paths, by the client's address."""
+    """The scheduling decisions of a server, in order. `names`: the names of paths, by the client's address."""
     sent: dict[int, int] = {}
     named: dict[int, str] = {}
-    copies: dict[tuple[int, int], tuple[float, str]] = {}  # by stream and offset: logged before the packet, at its time
+    copies: dict[tuple[int, int], tuple[float, str]] = {}  # by stream and offset; logged before the packet, at its time
     for event in log:
         time, name, data = event["time"], event["name"], event["data"]
         if name == "multipath:path_new":
@@ -238,7 +239,7 @@ def decisions(log: Iterable[Event], names: Mapping[str, str] = MappingProxyType(
 
 
 def _without_addresses(event: Event) -> Event:
-    """An event without what names the endpoint and not what it did: addresses, IDs, the packet's bytes on the wire."""
+    """An event without the addresses, which may differ between equal runs."""
     data = {key: value for key, value in event.get("data", {}).items() if key not in ("local", "remote")}
     return event | {"data": data}
 
@@ -255,7 +256,7 @@ def _timed(event: Event, timed: bool) -> Event:
 
 
 def _events_of(run: Path, file: Path | None) -> Iterator[Event]:
-    """Of one of the server's qlogs; a run that made fewer connections has none."""
+    """The events of one of the server's qlogs. None without a file: the run made fewer connections."""
     event = None
     with as_written(run):
         for event in events(file) if file else ():
@@ -275,8 +276,8 @@ def _from_stream(run: Path, stream: int) -> Iterator[Decision]:
 
 
 def parting_from(run_a: Path, run_b: Path, chunk: int, streams: tuple[int, int]) -> Parting:
-    """The first scheduling decision that differs from a chunk on, whose stream in each run is given: from the first
-    packet that carried its bytes. Times are shown and not compared, as they differ once the runs have parted."""
+    """The first scheduling decision that differs, counted from the first packet with bytes of a chunk. `streams`: the
+    chunk's stream in each run. Times are shown but not compared, as they differ once the runs have parted."""
     sides = [_from_stream(*one) for one in zip((run_a, run_b), streams, strict=True)]
     number = -1
     for number, (a, b) in enumerate(zip_longest(*sides)):
@@ -286,10 +287,10 @@ def parting_from(run_a: Path, run_b: Path, chunk: int, streams: tuple[int, int])
 
 
 def parting(run_a: Path, run_b: Path) -> Parting:
-    """The first scheduling decision that differs; where all are the same, the first event that does.
+    """The first scheduling decision that differs; if all are the same, the first event that does.
 
-    In virtual time a decision at another time is another decision. Runs on the wall clock never agree on
-    microseconds, so where one of the two is such a run, times are shown, and not compared.
+    If both runs are in virtual time, a decision at another time differs. Runs on the wall clock never agree to the
+    microsecond, so if one is such a run, times are shown but not compared.
     """
     timed = _in_virtual_time(run_a) and _in_virtual_time(run_b)
     files = list(zip_longest(server_qlogs(run_a), server_qlogs(run_b)))

@@ -1,8 +1,8 @@
-"""Which runs of a campaign keep their qlogs: all, none, or of each scheme on each pair the one with the worst tail.
+"""Decides which runs of a campaign keep qlogs: all, none, or for each scheme and pair the run with the worst tail.
 
-In sim a run is the same with qlogs and without: all are run without, and the worst ones, which are known only at the
-end, once more with them. On the wall clock no run comes twice, and in the kernel arena a run that writes qlogs is
-another one, to the microsecond: all are run with qlogs, and those of the others are removed.
+The worst runs are known only at the end. In sim a run is the same with and without qlogs: all are run without, and the
+worst ones again with qlogs. On the wall clock no run can be repeated, and in the kernel arena writing qlogs changes the
+times of a run: all are run with qlogs, and those of the other runs are removed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from railyard.run.runspec import RunSpec
 
 
 def sentence(qlog: Qlog, *, asked: bool) -> str:
-    """What is said at the start."""
+    """The sentence about qlogs at the start of a campaign."""
     what = {
         "all": "Qlogs of all runs are kept",
         "none": "No qlogs are kept",
@@ -38,7 +38,7 @@ def sentence(qlog: Qlog, *, asked: bool) -> str:
 
 
 def _tail(run: Run) -> tuple[float, float]:
-    """p99, then the longest: a run that requested nothing is worse than any."""
+    """The p99, then the longest RCT. A run that requested nothing is worse than any other."""
     p99, most = RCT_P99.point([run]), RCT_MAX.point([run])
     return (math.inf, math.inf) if p99 is None or most is None else (p99.value, most.value)
 
@@ -69,7 +69,7 @@ def _outputs(run: Path) -> dict[str, bytes]:
 
 
 async def _with_qlogs(campaign: Campaign, spec: RunSpec) -> None:
-    """Does a run in virtual time once more, and adds its qlogs to what is there. Everything else must be the same."""
+    """Repeats a run in virtual time and adds its qlogs to the run's folder. All other outputs must be the same."""
     run, partial = campaign.runs / spec.run_id, campaign.runs / f"{PARTIAL}{spec.run_id}-qlog"
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
@@ -98,7 +98,7 @@ async def _all_with_qlogs(campaign: Campaign, specs: Sequence[RunSpec], jobs: in
 
 
 def keep_worst(campaign: Campaign, specs: Sequence[RunSpec], jobs: int) -> str:
-    """Makes it so, at the end of a campaign. Returns what was done, in words; empty where nothing was to do."""
+    """Leaves qlogs of the worst runs alone, at the end of a campaign. Returns a sentence if runs were repeated."""
     kept = worst(campaign, specs)
     if specs[0].is_same_with_qlogs:
         missing = [spec for spec in kept if not any((campaign.runs / spec.run_id).glob("qlog/*"))]

@@ -1,4 +1,4 @@
-"""SQL over all campaigns of a folder of results: typed, documented views in DuckDB, which can read nothing else."""
+"""SQL over all campaigns of a folder of results: typed, documented views in DuckDB, which can read no files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from railyard.results.columns import (
 from railyard.results.upgrade import as_now, read_parquet, stored_tables, version_of
 
 FORMATS = ("table", "csv", "json", "parquet")
-ROWS_AT_A_TIME = 10_000  # between them Ctrl-C is heard
+ROWS_AT_A_TIME = 10_000  # between two batches, Ctrl-C is heeded
 MOST_NAMED = 5
 SAFE_NAME = re.compile(r"^[a-z][a-z0-9_]*$")
 
@@ -86,7 +86,7 @@ def _as_text(value: Any) -> str | None:
 
 
 def _exhibit_rows(campaign: StoredCampaign) -> dict[str, list[dict[str, Any]]]:
-    """The rows of the exhibit, of its claims and of its figures of the paper; none where there is no exhibit."""
+    """The rows of the exhibit, its claims and its figures of the paper, by table. Empty without an exhibit."""
     exhibit = campaign.exhibit
     if not exhibit:
         return {}
@@ -161,7 +161,7 @@ def _tables(campaigns: Sequence[StoredCampaign]) -> dict[str, pa.Table]:
 
 
 def connect(results: Path) -> duckdb.DuckDBPyConnection:
-    """A database in memory whose views are the tables of all campaigns there; it cannot reach any file."""
+    """A database in memory with the tables of all campaigns as views. It cannot access files."""
     tables = _tables(campaigns_or_error(results))
     database = duckdb.connect(":memory:", config={"python_enable_replacements": "false"})
     for name, table in tables.items():
@@ -180,7 +180,7 @@ def connect(results: Path) -> duckdb.DuckDBPyConnection:
 
 
 def older_tables(results: Path) -> str:
-    """What tables of an earlier schema lack, and how it gets there; empty where there are none."""
+    """A sentence on what tables of an earlier schema lack, with the remedy. Empty if there are no such tables."""
     files = [(campaign.name, campaign.folder / "runs.parquet") for campaign in campaigns_or_error(results)]
     older = [name for name, file in files if file.is_file() and version_of(file) < SCHEMA]
     if not older:
@@ -193,7 +193,7 @@ def older_tables(results: Path) -> str:
 
 
 def _sentence(error: duckdb.Error) -> str:
-    """The first line of what DuckDB says, and its suggestion of a column if it has one."""
+    """The first line of DuckDB's message, with the column that it suggests, if any."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first = re.sub(r"[.!]+$", "", lines[0]) if lines else "the query failed"
     hint = next((line for line in lines[1:] if line.startswith("Candidate bindings")), "")
@@ -201,7 +201,7 @@ def _sentence(error: duckdb.Error) -> str:
 
 
 def run_query(database: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
-    """The answer to one query that reads. Raises UserError for anything else."""
+    """The answer to one SELECT. Raises UserError for any other statement."""
     try:
         statements = database.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
@@ -213,8 +213,8 @@ def run_query(database: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
 
 
 def rows_of(answer: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """The rows, mappings as dictionaries; two columns may have the same name. Raises UserError where a time is none of
-    Python's."""
+    """The rows, with mappings as dictionaries. Two columns may have the same name. Raises UserError if Python cannot
+    represent a time."""
     for batch in answer.to_batches(ROWS_AT_A_TIME):
         columns = []
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
@@ -254,7 +254,7 @@ def plain(value: Any) -> Any:
 
 
 def _json_value(value: Any) -> Any:
-    """What JSON has no word for: times and decimals become text, figures that are not finite become null."""
+    """A value that JSON can hold: times and decimals become text, numbers that are not finite become null."""
     if isinstance(value, dict):
         return {str(name): _json_value(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -1,8 +1,8 @@
 """Writes a qlog of the present drafts in the form of main schema 0.3, which qvis reads, for `railyard qlog --qvis`.
 
-The result for FILE_server.sqlog is FILE_server.qvis.sqlog. qvis knows one packet number space and one congestion window
-a trace. So a connection with several paths becomes one file a path, FILE_server.path0.qvis.sqlog and so on: its
-packets, its metrics, and the acknowledgements of its packets, on whichever path they came.
+The result for FILE_server.sqlog is FILE_server.qvis.sqlog. qvis expects one packet number space and one congestion
+window in a trace. So a connection with several paths becomes a file for each path, FILE_server.path0.qvis.sqlog and so
+on, with the path's packets and metrics, and the acknowledgements of its packets from any path.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def converted(lines: Iterable[str]) -> Iterator[Record]:
 
 
 def _frames_for(event: Record, path: int, path_id: int | None) -> list[Record]:
-    """The frames of a packet as the trace of one path has them: acknowledgements only of that path, all else where it
-    was carried."""
+    """The frames of a packet that belong in the trace of one path: acknowledgements of that path's packets, and other
+    frames if the path carried them."""
     carried = event["data"].get("path", 0) == path
     frames = []
     for frame in event["data"].get("frames", []):
@@ -84,7 +84,7 @@ def _frames_for(event: Record, path: int, path_id: int | None) -> list[Record]:
 
 
 def of_path(events: Iterable[Record], path: int) -> Iterator[Record]:
-    """The events of a path and those of no path."""
+    """The events of a path, and those that belong to no path."""
     path_id = None
     for event in events:
         data = event["data"]
@@ -112,7 +112,7 @@ def _records(file: Path) -> Iterator[Record]:
 
 
 def _header_and_paths(file: Path) -> tuple[Record, list[int]]:
-    """Raises UserError for a file of which any part is no qlog."""
+    """The header and the numbers of the paths with packets. Raises UserError if any part of the file is no qlog."""
     try:
         records = _records(file)
         [header] = islice(records, 1)
@@ -131,8 +131,8 @@ def _header_and_paths(file: Path) -> tuple[Record, list[int]]:
 
 
 def convert(file: Path, folder: Path) -> list[Path]:
-    """Writes into a folder, which is made if there is none: one file, or one for each path that had packets. The qlog
-    is read once for each, as it may be larger than the memory."""
+    """Writes one file, or one for each path that had packets, into a folder, which is made if need be. The qlog may be
+    larger than the memory, so it is read once for each file."""
     header, paths = _header_and_paths(file)
     if len(paths) <= 1:
         targets = [folder / file.with_suffix(".qvis.sqlog").name]

@@ -1,4 +1,4 @@
-"""From the files of a run to its figures: one row a run, one row a chunk, and the series that the report draws."""
+"""Reads the files of a run: its figures, its chunks, and the series that the report draws."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from railyard.experiment.arenas import is_exact
 from railyard.figures.rows import REDUNDANCY
 from railyard.results import oracle, shapes
 
-# Ends of a run that are a measurement of the scheme. Any other end is a fault of a program and is shown as such.
+# Outcomes that are a measurement of the scheme. Any other outcome is a fault of a program.
 RESULT_OUTCOMES = ("complete", "time_limit", "connection_lost", "connect_failed")
 # Outcomes of a failed play. A play that showed no frame by its time limit failed too.
 FAILED_OUTCOMES = ("connection_lost", "connect_failed")
-MOST_CHUNKS = 1_000_000  # of one video, as its settings have it
+MOST_CHUNKS = 1_000_000  # of one video
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """One chunk. A chunk that never completed is censored: `rct_s` is the time waited, a lower bound; where it was
-    never requested, or the play failed, the play's time limit."""
+    """One chunk. A chunk that never completed is censored: `rct_s` is a lower bound. It is the time waited or, if the
+    chunk was never requested or the play failed, the play's time limit."""
 
     index: int
     request_s: float
@@ -34,16 +34,16 @@ class Chunk:
     completed: bool
     bytes: int
     requested: bool = True
-    # The earliest completion that the links allow, as a request completion time; none where the traces are gone.
+    # The RCT of the earliest completion that the links allow. None: the oracle does not know the links.
     oracle_s: float | None = None
-    # What lateness can have added to `rct_s`; none where that was not recorded.
+    # The most that lateness can have added to `rct_s`. None: not recorded.
     late_bound_s: float | None = None
-    # The same in a play whose transport is the oracle: its requests share the links in their order.
+    # The RCT in a play that has the oracle as its transport: its requests share the links, in order.
     oracle_play_s: float | None = None
 
     @property
     def on_time(self) -> Chunk:
-        """Without what lateness can have added."""
+        """The chunk without the most that lateness can have added."""
         return replace(self, rct_s=self.rct_s - (self.late_bound_s or 0.0))
 
     @property
@@ -56,13 +56,13 @@ class Chunk:
 
 @dataclass(frozen=True)
 class PathBytes:
-    """IP bytes (+ 4 a packet) that left each emulated link of one path."""
+    """Bytes of IP packets (+ 4 for each packet) that left the emulated links of one path."""
 
     name: str
     up_bytes: int
     down_bytes: int
     queue_drops: int
-    up: dict[str, Any] = field(repr=False, compare=False)  # the emulator's own counters of either link
+    up: dict[str, Any] = field(repr=False, compare=False)  # the emulator's counters of the link
     down: dict[str, Any] = field(repr=False, compare=False)
 
 
@@ -85,10 +85,10 @@ class Run:
     migrations: int | None
     buffer_s: list[tuple[float, float]] = field(repr=False)  # (time, level) since the player's start, seconds
     stalls: list[tuple[float, float]] = field(repr=False)  # (begin, end) of each interruption of playing
-    given_up_bytes: int = 0  # of the server's: in flight on a path that was given up, and sent again
+    given_up_bytes: int = 0  # of the server's bytes: in flight on a path when it was given up, and sent again
     player_start_s: float | None = None  # on the clock of the links
     ended_s: float = 0.0  # the end of the player's log, since its start
-    fell_back_to_tcp: bool = False  # the kernel's MPTCP gave up, and plain TCP played over one path
+    fell_back_to_tcp: bool = False  # from the kernel's MPTCP to plain TCP over one path
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -113,22 +113,23 @@ class Run:
 
     @property
     def failed(self) -> bool:
-        """The play failed: no connection, a connection that died for good, or not a frame by the time limit."""
+        """Whether the play failed: no connection, a connection that was lost for good, or no frame by the time
+        limit."""
         return is_failed(self.outcome, self.first_frame_s)
 
     @property
     def is_fault(self) -> bool:
-        """A program failed: the run is no measurement of the scheme."""
+        """Whether a program failed. The run then does not measure the scheme."""
         return self.outcome not in RESULT_OUTCOMES
 
     @property
     def limit_s(self) -> float:
-        """The time that a play that failed counts with."""
+        """The time with which a failed play counts."""
         return float(self.config.get("time_limit_s") or self.ended_s)
 
     @property
     def first_frame_counted(self) -> tuple[float, bool]:
-        """First-frame latency, and whether it is exact; of a play that failed before, its time limit."""
+        """First-frame latency in seconds, and whether it is exact. Without a frame it is the time limit."""
         return (self.limit_s, False) if self.first_frame_s is None else (self.first_frame_s, True)
 
     @property
@@ -137,7 +138,7 @@ class Run:
 
     @property
     def rebuffer_counted_s(self) -> float:
-        """Time stalled; of a play that failed, all of its time limit in which nothing was played."""
+        """Time stalled, in seconds. A failed play counts with its time limit − the time it played."""
         return max(self.rebuffer_time_s, self.limit_s - self.play_time_s) if self.failed else self.rebuffer_time_s
 
     @cached_property
@@ -146,30 +147,30 @@ class Run:
 
     @cached_property
     def added(self) -> dict[str, Any] | None:
-        """What lateness can have added to the run's figures (railyard.run.lateness.Added); none where that was not
+        """The most that lateness can have added to the run's figures (railyard.run.lateness.Added). None: not
         recorded."""
         added: dict[str, Any] | None = self.record["fidelity"].get("added")
         return added
 
     @property
     def late_share(self) -> float | None:
-        """The largest share of a figure of this run that lateness can have added to it."""
+        """The most that lateness can have added to a figure of this run, as a share. None: not recorded."""
         return 0.0 if self.is_exact else None if self.added is None else float(self.added["share"])
 
     @property
     def first_frame_late_s(self) -> float | None:
-        """What lateness can have added to the first-frame latency."""
+        """The most that lateness can have added to the first-frame latency. None: not recorded."""
         figure = self.added["figures"].get("first frame") if self.added else None
         return 0.0 if self.is_exact else None if figure is None else float(figure["added_s"])
 
     @property
     def is_exact(self) -> bool:
-        """It ran in virtual time, on time."""
+        """Whether it ran in virtual time and is not void."""
         return is_exact(self.config.get("arena")) and not self.void
 
     @property
     def void_words(self) -> str:
-        """Why a void run stayed void: what was late, what made it late, why there was no further try."""
+        """Why a run is void: what was late, the cause, and why there was no further try."""
         fidelity = self.record["fidelity"]
         parts = ("; ".join(fidelity["reasons"][:2]), fidelity.get("cause"), self.record.get("not_repeated"))
         return ". ".join(str(part).removesuffix(".") for part in parts if part)
@@ -185,9 +186,9 @@ def is_failed(outcome: str, first_frame_s: float | None) -> bool:
 
 
 def chunks_that_count(chunks: list[Chunk], config: dict[str, Any], end_s: float, plays_s: float | None) -> list[Chunk]:
-    """The chunks of a play that was cut or failed, with those that were never requested, which count with the time
-    limit. `plays_s`: so much of the video would have been played without a stall; none: the play failed, all of the
-    video counts, and what did not complete counts with the time limit."""
+    """The chunks of a play that was cut or failed. Chunks that were due but never requested are added; they count with
+    the time limit. `plays_s`: the length of video that would have played without a stall, which decides the chunks that
+    were due. None: the play failed; all chunks were due, and those that did not complete count with the time limit."""
     limit_s, player = config.get("time_limit_s"), config.get("player") or {}
     if not limit_s or not {"bitrate_bps", "duration_s", "chunk_bytes"} <= player.keys():
         return chunks
@@ -227,7 +228,7 @@ def _chunks(events: list[Event], end_s: float) -> list[Chunk]:
 
 
 def _with_bounds(chunks: list[Chunk], record: dict[str, Any]) -> list[Chunk]:
-    """The chunks with what lateness can have added to them."""
+    """The chunks with the most that lateness can have added to them."""
     if is_exact(record["config"].get("arena")):
         return [replace(chunk, late_bound_s=0.0) for chunk in chunks]
     known = (record["fidelity"].get("added") or {}).get("chunk_s", {})
@@ -255,7 +256,7 @@ def _asked(chunk: Chunk, player_start_s: float) -> oracle.Asked:
 
 
 def _player_start_s(events: list[Event], emulator: dict[str, Any]) -> float | None:
-    """When the player started, seconds since t0 of the links; none where one of the two does not say."""
+    """The player's start, in s since t0 of the links. None: a log does not have its time."""
     began = next((event.get("monotonic_us") for event in events if event["event"] == "start"), None)
     t0 = emulator.get("t0_monotonic_us")
     return None if began is None or t0 is None else (began - t0) / 1e6
@@ -283,7 +284,7 @@ def _first_frame(events: list[Event], summary: Event) -> float | None:
 
 
 def time_of(text: str) -> datetime:
-    """A time of a record, in UTC where it names no zone. Raises ValueError or TypeError for what is no time."""
+    """Parses a time of a record, in UTC if it names no zone. Raises ValueError or TypeError."""
     time = datetime.fromisoformat(text)
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
@@ -299,7 +300,7 @@ def _read_json(file: Path) -> Any:
 
 
 def load_run(folder: Path) -> Run:
-    """The figures of a completed run. Raises UserError when its files are not what a run leaves."""
+    """Reads a completed run. Raises UserError if its files are not those that a run leaves."""
     try:
         return _load(folder, _read_json(folder / "run.json"))
     except OSError as error:
@@ -374,7 +375,7 @@ def _load(folder: Path, record: dict[str, Any]) -> Run:
 
 
 def are_runs(names: Any) -> bool:
-    """Whether it is a list of names of runs: of folders in `runs`, and nowhere else."""
+    """Whether `names` is a list of names of folders within `runs`."""
     return isinstance(names, list) and all(isinstance(name, str) and _is_within(Path(name)) for name in names)
 
 

@@ -1,5 +1,5 @@
-"""What a campaign looked like when it was last shown: where nothing has changed since, the same command shows it again
-without reading its runs."""
+"""Keeps the last output about a campaign. If nothing has changed since, the same command shows it again without
+reading the runs."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def _code() -> list[str]:
 
 
 def state_of(folder: Path) -> str | None:
-    """SHA-256 over the campaign's record and over sizes and times of what it is shown from: the files of its runs, its
-    tables and pages, and the code. None where another campaign may change what is shown of this one."""
+    """SHA-256 over the campaign's record and over sizes and times of the files that its output depends on: those of its
+    runs, its tables and pages, and the code. None: the output also depends on other campaigns or on twins."""
     record = read_json(folder / "campaign.json")
     if record["experiment"].get("answer_of") or record["experiment"].get("twins"):
         return None
@@ -48,12 +48,12 @@ def state_of(folder: Path) -> str | None:
 
 
 def view(console: Console) -> str:
-    """What decides how the same is shown."""
+    """The properties of the console that change the output."""
     return f"{console.width} {console.color_system} {console.encoding} {Path.cwd()}"
 
 
 def shown(folder: Path) -> dict[str, str]:
-    """By view, what was shown; empty where something has changed since."""
+    """The last output, by view. Empty if something has changed since."""
     try:
         return _kept(folder, state_of(folder))
     except (OSError, *NOT_AS_WRITTEN):
@@ -61,13 +61,13 @@ def shown(folder: Path) -> dict[str, str]:
 
 
 def _kept(folder: Path, state: str | None) -> dict[str, str]:
-    """The same of a state. Raises OSError or NOT_AS_WRITTEN where nothing is kept."""
+    """The output that is kept for a state, by view. Raises OSError or NOT_AS_WRITTEN if none is kept."""
     kept = read_json(folder / FILE)
     return dict(kept["shown"]) if kept["state"] == state else {}
 
 
 def remember(folder: Path, console: Console, text: str) -> None:
-    """Not where the disk is full: it only saves time."""
+    """Keeps an output. Ignores errors of writing, such as a full disk: this only saves time."""
     state, kept = state_of(folder), dict[str, str]()
     if state is None:
         return

@@ -1,4 +1,4 @@
-"""What share of the pairs of runs is coarser than the effects that are read off them."""
+"""The share of trace pairs whose resolution is too coarse for the effects that are compared on them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from railyard.traces.resolution import share_words
 
 
 def note(runs: Iterable[Run]) -> str:
-    """One sentence on the resolution of their traces; of records without one it says so. Empty where all is fine and
-    there is one pair alone."""
+    """A sentence on the resolution of the runs' traces, which also counts records without a resolution. Empty if all
+    are fine and there is only one pair."""
     return share_words({run.pair: [_of_path(path) for path in run.config.get("paths", [])] for run in runs})
 
 
 def _of_path(path: dict[str, Any]) -> float | None:
-    """What the record of a run says of one of its paths."""
+    """The resolution of a path in ms, from the run's record. None: it has none."""
     said = path.get("resolution_ms")
     return float(said) if isinstance(said, (int, float)) else None

@@ -1,6 +1,5 @@
-"""The types of what the records of runs and campaigns say. A folder of results may be somebody else's. Once its records
-are checked here, what shows, compares and draws them need not look again. A member may be missing, as in records of
-earlier versions."""
+"""The types of the members of records of runs and campaigns. A folder of results may come from somebody else; code that
+uses records after this check need not check types again. A member may be missing, as in records of earlier versions."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ TEXT, FLAG, NUMBER = (str,), (bool,), (int, float)
 MAYBE_TEXT, MAYBE_NUMBER, MAYBE_MAPPING = (*TEXT, type(None)), (*NUMBER, type(None)), (dict, type(None))
 MAPPING = (dict,)
 ANY = "*"
-"""The members of a mapping that have no type of their own."""
+"""Stands for the members of a mapping that are not named."""
 
 LATE: dict[str, Any] = dict.fromkeys(("p50", "p99", "max", "over_1ms", "count"), NUMBER)
 LINK: dict[str, Any] = dict.fromkeys(("opportunities", "missed", "departed_bytes", "queue_drops"), NUMBER)
@@ -67,8 +66,8 @@ def _fits(value: Any, types: tuple[type, ...]) -> bool:
 
 
 def check(value: Any, shape: Any, place: str = "") -> None:
-    """`shape`: types, or those of a mapping's members, or in a list those of a list's entries. Raises ValueError for
-    what has another type, and for a number that no program of the project writes."""
+    """Checks a value. `shape`: a tuple of types, a mapping with the shapes of members, or a list with the shape of
+    entries. Raises ValueError for another type and for a number of more than 63 bits."""
     if isinstance(shape, list) and isinstance(value, list):
         for number, inner in enumerate(value):
             check(inner, shape[0], f"{place}[{number}]")
@@ -88,14 +87,14 @@ _OF_KIND = {kind: _ANY_EVENT | members for kind, members in EVENTS.items()}
 
 
 def check_event(event: dict[str, Any]) -> None:
-    """The same of a record of a program's log."""
+    """Checks a record of a program's log. Raises ValueError."""
     kind = event.get("event")
     check(event, _OF_KIND.get(kind, _ANY_EVENT) if isinstance(kind, str) else _ANY_EVENT, "a log's record")
 
 
 @contextmanager
 def as_written(run: Path) -> Iterator[None]:
-    """Around the reading of a run's logs: raises UserError where they are not what a run leaves."""
+    """A context for reading a run's logs. Raises UserError if they are not those that a run leaves."""
     try:
         yield
     except (OSError, *NOT_AS_WRITTEN) as error:
@@ -105,7 +104,7 @@ def as_written(run: Path) -> Iterator[None]:
 
 
 def read_record(file: Path, shape: dict[str, Any]) -> dict[str, Any] | None:
-    """The record that a file has; None where it is not there, or is none of that shape."""
+    """The record in a file. None: there is no such file, or the record does not have that shape."""
     record = read_object(file)
     try:
         check(record, shape)

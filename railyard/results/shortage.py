@@ -1,6 +1,7 @@
-"""Why a figure is "n too small": which count is short, how many more are needed, and the setting that gives them.
+"""Why a figure is "n too small": the count that is short, the number needed, and the setting that gives them.
 
-All that prints "n too small" takes its words from here. Example: "n too small (43 of 72 requests; 29 more: seeds: 2)".
+All code that prints "n too small" takes its words from here. Example: "n too small (43 of 72 requests; 29 more: seeds:
+2)".
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Shortage:
     count: int
     things: str
     setting: str
-    """The setting of the experiment that gives the missing ones."""
+    """The setting of the experiment that removes the shortage."""
 
     @property
     def words(self) -> str:
@@ -39,7 +40,7 @@ class Shortage:
 
 
 def of_values(q: float, count: int, things: str, seeds: int) -> Shortage | None:
-    """For a quantile of `count` values, as if all were independent. None: they are enough."""
+    """The shortage of a quantile of `count` independent values. None: they are enough."""
     needed = quantiles.values_for(q)
     if count >= needed:
         return None
@@ -52,8 +53,8 @@ def windows_for(layout: Layout) -> int:
 
 
 def of_windows(layout: Layout, factor: float = 1.0) -> Shortage | None:
-    """For an interval over these traces. None: there are enough windows. `factor` > 1: that many times the present
-    number is needed, instead of the least number."""
+    """The shortage of windows for an interval over these traces. None: there are enough. `factor` > 1: `factor` times
+    the present number is needed, else the least number for an interval."""
     has, pairs = layout.windows, len(layout.clusters)
     needed = math.ceil(has * factor) if factor > 1 else windows_for(layout)
     if has >= needed:
@@ -62,8 +63,8 @@ def of_windows(layout: Layout, factor: float = 1.0) -> Shortage | None:
 
 
 def _more_windows(layout: Layout, needed: int, pairs: int) -> str:
-    """Plays that overlap although they are spread already fill their traces: then only other traces, or shorter plays,
-    bring more windows."""
+    """The setting that gives more windows. Plays that are spread and still overlap fill their traces: then only more
+    traces or shorter plays help."""
     seeds = math.ceil(needed / pairs)
     spread = f"seeds: {seeds} with {SPREAD}" if layout.plays < seeds * pairs else SPREAD
     if all(block == 1 for block in layout.blocks):
@@ -75,7 +76,7 @@ def _more_windows(layout: Layout, needed: int, pairs: int) -> str:
 
 
 def of_sample(sample: Sample, q: float, interval: Interval, things: str, seeds: int) -> Shortage | None:
-    """For the interval of a quantile over dependent values. None: it has one."""
+    """The shortage of a quantile's interval over dependent values. None: it has an interval."""
     if interval.known:
         return None
     count = sample.count
@@ -87,7 +88,7 @@ def of_sample(sample: Sample, q: float, interval: Interval, things: str, seeds: 
 
 
 def of_rate(sums: rates.Sums, layout: Layout, interval: Interval) -> Shortage | None:
-    """For the interval of the rate of a rare event. None: it has one."""
+    """The shortage of the interval of a rare event's rate. None: it has an interval."""
     if interval.known:
         return None
     if few := of_windows(layout):
@@ -98,7 +99,7 @@ def of_rate(sums: rates.Sums, layout: Layout, interval: Interval) -> Shortage | 
 
 
 def of_plays(count: int, needed: int) -> Shortage | None:
-    """For a test over independent plays."""
+    """The shortage of a test over independent plays. None: they are enough."""
     return None if count >= needed else Shortage(needed, count, "plays", f"seeds: {needed}")
 
 
@@ -108,7 +109,7 @@ def seeds_of(runs: Iterable[Run]) -> int:
 
 def note(shortages: Mapping[str, Shortage]) -> str:
     """One line for a table in which figures are "n too small": "n too small: RCT p95 (43 of 72 requests; 29 more:
-    seeds: 2); …."; empty where none is."""
+    seeds: 2); ….". Empty without shortages."""
     names = grouped((one.words, name) for name, one in shortages.items())
     listed = [f"{', '.join(of)} ({shortfall})" for shortfall, of in names.items()]
     return f"{TOO_SMALL}: {'; '.join(listed)}." if shortages else ""
@@ -122,7 +123,7 @@ def worst(shortages: Iterable[Shortage | None]) -> Shortage | None:
 
 
 def gather(named_shortages: Sequence[tuple[str, Shortage | None]]) -> dict[str, Shortage]:
-    """By figure, each with its worst shortage."""
+    """The worst shortage of each figure, by name."""
     names = dict.fromkeys(name for name, one in named_shortages if one is not None)
     worst_of = {name: worst(one for other, one in named_shortages if other == name) for name in names}
     return {name: one for name, one in worst_of.items() if one is not None}

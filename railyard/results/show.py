@@ -41,7 +41,7 @@ def _setting(value: Any) -> str:
 
 
 def _pairs(settings: dict[str, Any]) -> str:
-    """'name value, name value' of what is set."""
+    """The settings that have a value, as 'name value, name value'."""
     return ", ".join(f"{name} {_setting(value)}" for name, value in settings.items() if value not in (None, {}, []))
 
 
@@ -98,14 +98,15 @@ SUMS = ("bytes_sent", "stream_bytes_sent", "reinjected_bytes", "retransmitted_by
 
 
 def _together(before: Mapping[str, Any], path: Mapping[str, Any]) -> dict[str, Any]:
-    """Two that used the same address, one after the other: their counts add up, the rest is the later one's."""
+    """Joins two paths that used the same address, one after the other: counts are added, the rest is the later
+    one's."""
     sums = {name: before.get(name, 0) + path[name] for name in SUMS if name in path}
     return {**path, **sums}
 
 
 def _transport_paths(folder: Path) -> dict[str, dict[str, Any]]:
-    """What the server's transport counted on each path, by the path's name; of the kernel's, each TCP connection or
-    subflow."""
+    """The counters of the server's transport for each path, by the path's name. In kernel TCP and MPTCP a path is a
+    connection or subflow."""
     names = path_names(folder)
     transport_paths: dict[str, dict[str, Any]] = {}
     for event in read_jsonl(folder / "server.jsonl"):
@@ -192,7 +193,7 @@ def print_run(console: Console, folder: Path) -> None:
 
 
 def print_campaign(console: Console, campaign: StoredCampaign) -> None:
-    """What was asked, how far it is, the comparison, and each run in a line."""
+    """Prints the campaign's settings, its progress, the comparison, and a line for each run."""
     said = f": {campaign.state}, {campaign.arena or '–'}"
     console.print(Text.assemble((campaign.name, "bold"), said), soft_wrap=True)
     about = campaign.experiment.get("description") or campaign.exhibit.get("summary", "")

@@ -1,7 +1,7 @@
-"""Runs as the tables of a campaign have them: what comparing needs, without the files of each run.
+"""Makes runs from the tables of a campaign, for comparisons, without reading the files of each run.
 
-A thousand runs are read in a fraction of a second. Series over time, link counters and the record of the machine are
-in the runs' folders alone; `railyard.results.records` reads those.
+A thousand runs are read in a fraction of a second. Series over time, link counters and the machine's record are only in
+the runs' folders, which `railyard.results.records` reads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OF_A_RUN = (
 
 
 def can_be_compared(tables: Mapping[str, pa.Table]) -> bool:
-    """Whether the tables' schema has all that a comparison needs. If it is older, the runs must be read."""
+    """Whether the tables have all columns that a comparison needs. If not, the runs must be read."""
     return not any(tables["runs"].column(name).null_count for name in ("failed", "ended_s", "given_up_bytes"))
 
 
@@ -49,7 +49,7 @@ def _chunks(table: pa.Table) -> dict[str, list[Chunk]]:
 
 
 def _paths(links: pa.Table) -> dict[str, dict[str, dict[str, Any]]]:
-    """By run and path: the hashes of the traces, as the run's settings have them."""
+    """The hashes of the traces by run and path, in the form of a run's settings."""
     names = ("run_id", "path", "direction", "trace_sha256")
     paths: dict[str, dict[str, dict[str, Any]]] = {}
     for run_id, path, direction, sha256 in zip(*(links.column(name).to_pylist() for name in names), strict=True):
@@ -59,7 +59,7 @@ def _paths(links: pa.Table) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def _limit_s(row: Mapping[str, Any]) -> float | None:
-    """The time limit of a play that it counts with; None of one that does not."""
+    """The time limit of a play that showed no frame or failed, from the values that count with it. None: neither."""
     if row["first_frame_s"] is None:
         return float(row["first_frame_counted_s"])
     return float(row["rebuffer_counted_s"] + row["play_time_s"]) if row["failed"] else None

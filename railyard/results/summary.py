@@ -1,5 +1,5 @@
-"""What a campaign came to, on the terminal: one table and a few sentences, at most MOST_LINES lines. All of it is on
-the page, and `railyard show CAMPAIGN` prints the tables of each pair."""
+"""The result of a campaign in the terminal: one table and a few sentences, at most MOST_LINES lines. The page has all
+of it, and `railyard show CAMPAIGN` prints the tables of each pair."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from railyard.stats.bootstrap import FEWEST
 
 ANSWER = "answer.json"
 MOST_ROWS = 16  # of the table
-BY_PAIR = 2  # so many pairs have rows of their own; of more, each scheme has one over all of them
-MOST_APART = 3  # plays that are named because they do not agree with their twins
+BY_PAIR = 2  # pairs that have rows of their own; with more, each scheme has one row over all pairs
+MOST_APART = 3  # plays that are named if they differ from their twins
 LEAST = ("redundancy", "first frame s", "RCT s p95")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """All that is reported of a campaign."""
+    """The contents of a campaign's report."""
 
     runs: Sequence[Run]
     not_run: Sequence[dict[str, str]]
@@ -50,7 +50,7 @@ class Outcome:
 
 
 def _rows(outcome: Outcome) -> list[Cell]:
-    """A row a pair and scheme, or over all pairs."""
+    """A row for each pair and scheme; with many, a row for each scheme over all pairs."""
     table = outcome.table
     if len(table) <= BY_PAIR and sum(map(len, table.values())) <= MOST_ROWS:
         return [cell for row in table.values() for cell in row]
@@ -59,7 +59,7 @@ def _rows(outcome: Outcome) -> list[Cell]:
 
 
 def _stalled(cell: Cell, *, with_ends: bool) -> str:
-    """In %, with its interval where the plays carry one."""
+    """The rebuffer rate in %, with its interval if the plays carry one."""
     rate = cell.point(REBUFFER_RATE)
     if rate is None:
         return "–"
@@ -70,7 +70,7 @@ def _stalled(cell: Cell, *, with_ends: bool) -> str:
 
 
 def _apart(outcome: Outcome) -> dict[str, str]:
-    """How plays differ from their twins, for those that do."""
+    """The differences of plays from their twins, by run, for plays that differ."""
     agreements = twins.all_agreements(outcome.runs, outcome.twins or {})
     return {name: agreement for name, agreement in agreements.items() if agreement != twins.AGREES}
 
@@ -131,7 +131,7 @@ def _carry(rows: Sequence[Cell]) -> bool:
 
 
 def _fitting(console: Console, outcome: Outcome, rows: Sequence[Cell]) -> tuple[Table, list[TextColumn]]:
-    """The widest table that there is room for: without intervals, then without the columns that say the least."""
+    """The widest table that fits. To fit, it loses the intervals, then the columns LEAST one by one."""
     wide = _carry(rows)
     for with_ends, left_out in [(wide, LEAST[:0]), *((False, LEAST[:count]) for count in range(len(LEAST) + 1))]:
         columns = [column for column in _columns(outcome, rows, with_ends=with_ends) if column.name not in left_out]
@@ -142,7 +142,7 @@ def _fitting(console: Console, outcome: Outcome, rows: Sequence[Cell]) -> tuple[
 
 
 def _trouble(outcome: Outcome, rows: Sequence[Cell]) -> list[tuple[str, str]]:
-    """What went wrong, and what helps: sentence and style."""
+    """Sentences on faults with their remedies, each with its style."""
     troubles: list[tuple[str, str]] = []
     void = [run for run in outcome.runs if run.void]
     if void:
@@ -167,14 +167,14 @@ def _trouble(outcome: Outcome, rows: Sequence[Cell]) -> list[tuple[str, str]]:
 
 
 def fallback_words(runs: Sequence[Run]) -> str | None:
-    """In how many runs the kernel's MPTCP was plain TCP, by scheme; none where it was not."""
+    """The number of runs in which the kernel's MPTCP fell back to TCP, by scheme, in words. None: in no run."""
     counting = grouped((run.label, run.fell_back_to_tcp) for run in runs if not run.void)
     parts = [f"{label} in {sum(of)} of {counted(len(of), 'run')}" for label, of in counting.items() if any(of)]
     return f"MPTCP fell back to plain TCP, which uses one path: {', '.join(parts)}." if parts else None
 
 
 def program_fault(runs: Sequence[Run]) -> str | None:
-    """In how many runs a program failed, and how in the first; none where every run that counts ended with a result."""
+    """The number of runs in which a program failed, and the first failure, in words. None: in no run that counts."""
     faulty = [run for run in runs if not run.void and run.is_fault]
     if not faulty:
         return None
@@ -183,7 +183,7 @@ def program_fault(runs: Sequence[Run]) -> str | None:
 
 
 def tell_program_fault(console: Console, runs: Sequence[Run]) -> bool:
-    """Says so where a program failed; returns whether one did."""
+    """Prints a sentence if a program failed. Returns whether one did."""
     fault = program_fault(runs)
     if fault is not None:
         console.print(fault, style="red", markup=False, soft_wrap=True)
@@ -191,7 +191,7 @@ def tell_program_fault(console: Console, runs: Sequence[Run]) -> bool:
 
 
 def summary_lines(console: Console, outcome: Outcome) -> list[str]:
-    """At most MOST_LINES - 1, so that a line for the page is left."""
+    """The lines of the summary, at most MOST_LINES - 1, so that there is room for a line about the page."""
     rows = _rows(outcome)
     table, columns = _fitting(console, outcome, rows[:MOST_ROWS])
     few = shortage.note(shortages(columns))
@@ -239,7 +239,7 @@ def write_answer(answer: Answer, folder: Path) -> None:
 
 
 def read_answer(folder: Path) -> Answer | None:
-    """None where there is none that can be read."""
+    """Reads the answer of a campaign. None: there is none, or it cannot be read."""
     try:
         return Answer.model_validate_json((folder / ANSWER).read_text(encoding="utf-8"))
     except (OSError, ValueError):

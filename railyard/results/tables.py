@@ -1,4 +1,4 @@
-"""The comparison as a person reads it in the terminal."""
+"""The comparison of schemes as tables and sentences for the terminal."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def megabytes(value: float) -> str:
 
 
 Value = str | int | float | bool | None
-"""What stands in a table; a value that is missing is None."""
+"""A value of a table. None: it is missing."""
 SIGNIFICANT, MOST_DIGITS = 4, 6
 
 
 def aligned(rows: Sequence[Sequence[Value]]) -> list[list[str]]:
-    """Values as a person writes them: four significant digits, and as many decimals in all of a column."""
+    """Values as text, with four significant digits and the same number of decimals in a column."""
     decimals = [
         _decimals([value for value in column if isinstance(value, float)]) for column in zip(*rows, strict=True)
     ]
@@ -70,14 +70,14 @@ def _written(value: Value, places: int | None) -> str:
 
 @dataclass(frozen=True)
 class TextColumn:
-    """One figure of the comparison: its name in two lines, and its text for each scheme, "–" where there is none."""
+    """One figure of the comparison: its name in two lines, and its text for each scheme, "–" if it has no value."""
 
     head: tuple[str, str]
     texts: list[str]
     number: bool = True
     figure: Figure | None = None
     short: Shortage | None = None
-    """The largest shortage of a scheme, if a scheme has too few requests for the quantile."""
+    """The largest shortage of a scheme. None: all schemes have enough values for the quantile."""
 
     @property
     def justify(self) -> JustifyMethod:
@@ -85,17 +85,17 @@ class TextColumn:
 
     @property
     def tells_nothing(self) -> bool:
-        """Equal in all rows, or a quantile that no scheme's requests carry."""
+        """Whether the text is equal in all rows, or no scheme's requests carry the quantile."""
         return len(set(self.texts)) == 1 or self.is_nowhere
 
     @property
     def is_empty(self) -> bool:
-        """A quantile of requests where nothing was requested."""
+        """Whether it is a quantile of requests and no scheme requested anything."""
         return self.figure is not None and self.figure.is_if_carried and set(self.texts) == {"–"}
 
     @property
     def is_nowhere(self) -> bool:
-        """A quantile that no scheme's requests carry."""
+        """Whether it is a quantile that no scheme's requests carry."""
         return set(self.texts) - {"–"} == {TOO_SMALL}
 
     @property
@@ -109,8 +109,8 @@ def _chunks(cell: Cell) -> str:
 
 
 def columns_of(row: Sequence[Cell]) -> tuple[list[TextColumn], list[TextColumn]]:
-    """The columns that tell schemes apart, and those that cannot: equal in all rows, also as "n too small". Values of
-    stand-ins are marked."""
+    """The columns that tell schemes apart, and those that do not, because all rows are equal or "n too small". Values
+    of stand-ins are marked."""
     every = [marked(column, row) if column.number else column for column in _columns([cell.shown for cell in row], row)]
     same = [column for column in every if column.is_nowhere or (len(row) > 1 and column.tells_nothing)]
     return [column for column in every if column not in same], same
@@ -125,7 +125,7 @@ def marked(column: TextColumn, row: Sequence[Cell]) -> TextColumn:
 
 
 def _columns(row: Sequence[Cell], ran: Sequence[Cell]) -> list[TextColumn]:
-    """`row`: whose values are shown; `ran`: the same cells as they ran."""
+    """All columns. `row`: the cells whose values are shown; `ran`: the same cells without stand-ins."""
     paths = "/".join(next((list(cell.down_bytes) for cell in row if cell.runs), []))
     of_figures = [
         TextColumn(
@@ -156,7 +156,7 @@ MARKS = {
 
 
 def marks_in_words(row: Sequence[Cell]) -> str:
-    """What the marks of these cells mean."""
+    """The meaning of the marks of these cells, in words."""
     marks = dict.fromkeys(cell.mark for cell in row if cell.mark)
     return "".join(f"{mark}: {MARKS[mark]}; it is in no figure and in no comparison. " for mark in marks).strip()
 
@@ -176,7 +176,8 @@ def shortages(columns: Sequence[TextColumn]) -> dict[str, Shortage]:
 
 
 def same_in_words(same: Sequence[TextColumn]) -> str:
-    """ "rebuffer rate 0.0 %, outcome complete": what is equal in all rows. What is nowhere is left out."""
+    """ "rebuffer rate 0.0 %, outcome complete": the columns that are equal in all rows. A column without values is
+    left out."""
     equal = [
         (column.name, str(column.short) if column.is_nowhere else next((t for t in column.texts if t != "–"), ""))
         for column in same
@@ -185,7 +186,7 @@ def same_in_words(same: Sequence[TextColumn]) -> str:
 
 
 def two_line_heads(columns: Sequence[TextColumn]) -> list[str]:
-    """The first line of a heading stands above the first of the columns that share it."""
+    """The headings of the columns. Of neighbours that share a first line, only the first shows it."""
     before = ["", *(column.head[0] for column in columns)]
     return [
         "\n".join(("" if column.head[0] == seen else column.head[0], column.head[1]))
@@ -211,7 +212,7 @@ def comparison(pair: str, row: list[Cell]) -> Table:
 
 
 def figures_table(runs: Sequence[Run]) -> Table:
-    """All figures of every pair and scheme in one table, also those that are equal in all rows."""
+    """One table with all figures of every pair and scheme, including those that are equal in all rows."""
     rows = [(pair, cell) for pair, row in cells(runs).items() for cell in row]
     columns = _columns([cell.shown for _, cell in rows], [cell for _, cell in rows])
     table = Table(*("pair", "scheme"))
@@ -223,7 +224,7 @@ def figures_table(runs: Sequence[Run]) -> Table:
 
 
 def print_findings(console: Console, conclusions: findings.Findings | None) -> None:
-    """What came out, in sentences."""
+    """Prints the findings, one sentence a line."""
     if conclusions is None:
         return
     console.print(conclusions.headline, style="bold", markup=False)
@@ -233,7 +234,7 @@ def print_findings(console: Console, conclusions: findings.Findings | None) -> N
 
 
 def print_established(console: Console, runs: Sequence[Run], known: findings.Compared, headline: str) -> None:
-    """Which differences between schemes are established, where the headline does not say why none is."""
+    """Prints which differences between schemes are established, or why none can be, unless the headline says it."""
     played = differences.sound(runs)
     compared = differences.usual(played)
     if not compared:
@@ -251,7 +252,8 @@ def print_established(console: Console, runs: Sequence[Run], known: findings.Com
 def print_comparison(
     console: Console, runs: Sequence[Run], not_run: Sequence[dict[str, str]] = (), rule: object = None
 ) -> None:
-    """The table of each pair, what has to be known to read it, and what came out. `rule`: what placed the runs."""
+    """Prints the table of each pair, notes on how to read it, and the findings. `rule`: the rule that chose the
+    starts."""
     table = cells(runs, not_run)
     for pair, row in table.items():
         print_table(console, comparison(pair, row))

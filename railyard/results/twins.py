@@ -1,10 +1,10 @@
-"""A play on the wall clock and its twin: the same run in virtual time, with the player started at once and a few
+"""The twins of a play on the wall clock: the same run in virtual time, with the player started at once and a few
 milliseconds later.
 
-No event happens at exactly the same microsecond twice, and a packet that catches another delivery opportunity changes
-what follows. So a play agrees with its twins when its figures lie within the range of theirs, or nearly so. The twins
-are in `twins/N/runs` of the campaign's folder, N being the milliseconds. A twin never counts in a figure: where every
-run of a scheme is void, tables show its value in place of the missing one, and mark it.
+On the wall clock no event happens at the same microsecond twice, and a packet that gets another delivery opportunity
+changes all that follows. So a play agrees with its twins if its figures are within or near the range of theirs. The
+twins are in `twins/N/runs` of the campaign's folder, where N is the delay of the player in ms. A twin never counts in a
+figure. If every run of a scheme is void, tables show the twin's value with a mark.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ from railyard.run.progress import Counted
 from railyard.run.runspec import RunSpec
 
 FOLDER = "twins"
-SHIFTS_MS = (0, 1, 2, 5, 10)  # when the player of a twin starts
+SHIFTS_MS = (0, 1, 2, 5, 10)  # starts of the twins' players
 AGREES = "agrees"
-NEAR = 0.05  # medians within so much of the twins' range agree
-NEAR_STALL_S = 0.5  # and time stalled within so much
+NEAR = 0.05  # of the value: the distance from the twins' range at which a median still agrees
+NEAR_STALL_S = 0.5  # the same for time stalled
 
 
 def _twin(spec: RunSpec, shift_ms: int) -> RunSpec | None:
-    """The run in virtual time: in the simulator, or in a time-travel kernel that is at hand where it needs one."""
+    """The run in virtual time: in the simulator or, if it needs a kernel, in the time-travel kernel. None: that is not
+    at hand, or is needed for a shift other than 0."""
     same = {"qlog": False, "link_logs": False, "pcap": False}
     if TRANSPORT_OF_SCHEME[spec.scheme] == "quic" and not spec.flows:
         of_sim = {"arena": "sim", "programs_sha256": arena_of("sim").programs(), "player_start_ms": shift_ms}
@@ -46,7 +47,7 @@ def _twin(spec: RunSpec, shift_ms: int) -> RunSpec | None:
 
 
 def make_twins(folder: Path, specs: Sequence[RunSpec]) -> int:
-    """Runs the twins that are not there yet. Returns how many there are."""
+    """Runs the twins that are missing. Returns the number of all twins."""
     count = 0
     for shift_ms in SHIFTS_MS:
         campaign = Campaign(folder / FOLDER / str(shift_ms))
@@ -63,7 +64,7 @@ def make_twins(folder: Path, specs: Sequence[RunSpec]) -> int:
 
 
 def load_twins(folder: Path) -> dict[str, list[Run]]:
-    """The twins of each run by its name, that of the first shift first; those that cannot be read are left out."""
+    """The twins of each run, by the run's name, in the order of their shifts. Leaves out void and unreadable ones."""
     twins: dict[str, list[Run]] = {}
     for shift_ms in SHIFTS_MS:
         for record in sorted((folder / FOLDER / str(shift_ms) / "runs").glob("[!.]*/run.json")):
@@ -91,7 +92,8 @@ JUDGED = (
 
 
 def differs(run: Run, twins: Sequence[Run]) -> str:
-    """In what a play is outside of its twins' range: "stalled 5.1 s, there 1.2 to 1.9"; empty where it agrees."""
+    """The figures of a play that are outside of its twins' range: "stalled 5.1 s, there 1.2 to 1.9". Empty: it
+    agrees."""
     reasons = []
     for one in JUDGED:
         value, there = one.of(run), [one.of(twin) for twin in twins]

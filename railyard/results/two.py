@@ -18,32 +18,32 @@ Place = tuple[str, str, int]  # pair, label, seed
 
 @dataclass(frozen=True)
 class Two:
-    runs: list[Run]  # of both; labels say of which campaign
+    runs: list[Run]  # of both campaigns, whose names are in the labels
     comparisons: list[tuple[str, str]]  # first, second
     notes: list[str]
 
 
 def _played(run: Run) -> object:
-    """Where in which traces the run played: what both must have in common."""
+    """The start offset and the traces of a run, which must be the same in both campaigns."""
     config = run.config
     traces = [(path["name"], path["up_sha256"], path["down_sha256"]) for path in config["paths"]]
     return config["start_offset_ms"], traces
 
 
 def _named(run: Run, campaign: str) -> Run:
-    """The run under a label, and an ID, that say of which campaign it is."""
+    """The run with the campaign's name in its label and ID."""
     config = run.config | {"label": f"{run.label} ({campaign})"}
     return replace(run, run_id=f"{campaign}/{run.run_id}", record=run.record | {"config": config})
 
 
 def names_of(folders: Sequence[Path], given: Sequence[str]) -> list[str]:
-    """As they were given; by the folders where both end alike."""
+    """The last parts of the given names; if they are the same, the names of the folders."""
     short = [Path(name).name for name in given]
     return short if short[0] != short[1] else [folder.resolve().name for folder in folders]
 
 
 def two_campaigns(folders: tuple[Path, Path], names: Sequence[str]) -> Two:
-    """Raises UserError where no scheme has runs of both at the same place."""
+    """Reads and joins two campaigns. Raises UserError if they have no place in common."""
     if folders[0].resolve() == folders[1].resolve():
         raise UserError(f"{names[0]} and {names[1]} are the same campaign; name two.")
     first, second = (load_campaign(folder)[1] for folder in folders)
@@ -51,7 +51,7 @@ def two_campaigns(folders: tuple[Path, Path], names: Sequence[str]) -> Two:
 
 
 def two_lists(sides: tuple[Sequence[Run], Sequence[Run]], folders: tuple[Path, Path], names: Sequence[str]) -> Two:
-    """The same of runs that are read already."""
+    """Joins the runs of two campaigns. Raises UserError if they have no place in common."""
     first, second = ({(run.pair, run.label, run.seed): run for run in sound(runs)} for runs in sides)
     both = [place for place in first if place in second]
     same = [place for place in both if _played(first[place]) == _played(second[place])]

@@ -1,7 +1,7 @@
-"""Reads the tables of a campaign, whatever version of the schema wrote them, as tables of the present one.
+"""Reads the tables of a campaign, of any version of the schema, as tables of the present one.
 
-Schema 1 had no `links.parquet`, and schemas 1 and 2 had fewer columns of runs. What an old file does not say, and what
-does not follow from it, is null; nothing is guessed.
+Schema 1 had no `links.parquet`, and older schemas had fewer columns. A value that an old file does not have, and that
+does not follow from it, is null.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SCHEMA_OF_FAILURES = 3
 
 
 def read_parquet(file: Path, columns: list[str] | None = None, *, remedy: str = "") -> pa.Table:
-    """Raises UserError for a file that is none; `remedy`: what helps, if not `railyard report`."""
+    """Reads a Parquet file. Raises UserError. `remedy`: the remedy in its message, if not `railyard report`."""
     try:
         check_regular(file)
         return pq.read_table(file, columns=columns)
@@ -39,7 +39,7 @@ def _unreadable(file: Path, error: Exception, remedy: str = "") -> UserError:
 
 
 def version_of(file: Path) -> int:
-    """The schema that wrote a Parquet file. Raises UserError for what this program cannot read."""
+    """The schema of a Parquet file. Raises UserError if this program cannot read it."""
     try:
         check_regular(file)
         metadata = pq.read_schema(file).metadata or {}
@@ -54,7 +54,7 @@ def version_of(file: Path) -> int:
 
 
 def as_now(table: pa.Table, wanted: StoredTable) -> pa.Table:
-    """The wanted columns, in their order and types; those that the file has not are null."""
+    """The wanted columns, in their order and types. Columns that are missing in the table are null."""
     columns = [column for column in wanted.columns if column is not CAMPAIGN]
     schema = StoredTable(wanted.name, wanted.about, tuple(columns)).arrow_schema()
     arrays = [
@@ -67,7 +67,8 @@ def as_now(table: pa.Table, wanted: StoredTable) -> pa.Table:
 
 
 def _links_of_schema_1(runs: pa.Table) -> pa.Table:
-    """Bytes of each link, from the runs' lists of paths. A path's drops are of both links: which, it did not say."""
+    """The bytes of each link, from the runs' lists of paths. These count a path's drops over both links, so drops are
+    null."""
     parents = pc.list_parent_indices(runs.column("paths"))
     paths = pc.list_flatten(runs.column("paths"))
     run_ids = runs.column("run_id").take(parents)
@@ -87,8 +88,9 @@ def _links_of_schema_1(runs: pa.Table) -> pa.Table:
 
 
 def _with_failures(runs: pa.Table) -> pa.Table:
-    """Schemas 1 and 2 did not say which plays failed; it follows from outcome and first frame. What counts of a play
-    that did not fail is what was recorded; of one that did, it depends on the time limit, which is not known."""
+    """Adds the columns about failures, which schemas 1 and 2 lack. Whether a play failed follows from its outcome and
+    first frame. A play that did not fail counts with the recorded values. The values of a failed play depend on the
+    time limit, which is unknown: they are null, except for the time of a first frame."""
     outcomes, frames = (runs.column(name).to_pylist() for name in ("outcome", "first_frame_s"))
     failed = pa.array(list(map(is_failed, outcomes, frames)))
     stalled = pc.if_else(failed, None, runs.column("rebuffer_time_s"))
@@ -99,7 +101,7 @@ def _with_failures(runs: pa.Table) -> pa.Table:
 
 
 def _of_these_runs(file: Path, campaign: StoredCampaign) -> bool:
-    """Whether the file is of the runs that are there; a campaign may also be kept without their folders."""
+    """Whether the file has the same runs as the folder. True if the campaign is kept without its runs' folders."""
     if not (campaign.folder / "runs").is_dir():
         return True
     rows = read_parquet(file, ["run_id"]).column("run_id").to_pylist()
@@ -107,7 +109,7 @@ def _of_these_runs(file: Path, campaign: StoredCampaign) -> bool:
 
 
 def stored_tables(campaign: StoredCampaign) -> dict[str, pa.Table]:
-    """The campaign's tables. Before the campaign's end they are made from its completed runs."""
+    """The campaign's tables. If the files are missing or have other runs, they are made from the completed runs."""
     runs_file = campaign.folder / "runs.parquet"
     if not runs_file.is_file() or not _of_these_runs(runs_file, campaign):
         return tables_of([load_run(folder) for folder in campaign.whole])

@@ -1,1 +1,1 @@
-"""Why a chunk took as long as it did: the path of its last bytes, backwards from their arrival to the request."""
+"""Explains the completion time of a chunk: follows its last bytes backwards from their arrival to the request."""

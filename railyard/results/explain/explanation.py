@@ -22,7 +22,7 @@ from railyard.run.repeat import repeat, spec_of
 
 SHADES = " ▁▂▃▄▅▆▇█"
 WATERFALL_COLUMNS = 56
-# What bounded the chunk: (step, bound) or bound -> a sentence. {ms} and {path} are filled in.
+# The sentence for each bound. {ms}, {path} and {outage_ms} are filled in.
 SENTENCES = {
     "base delay": "{ms} ms is the one-way delay of {path}.",
     "wake-up or jitter": "{ms} ms is delay of {path} beyond its base: the radio's wake-up, jitter, or a delay trace.",
@@ -52,7 +52,7 @@ class Explanation:
     run: Run
     chunk: Chunk
     split: Split
-    oracle_bytes: tuple[tuple[str, int], ...]  # of each path; empty if the traces are missing
+    oracle_bytes: tuple[tuple[str, int], ...]  # for each path; empty if the oracle does not know the links
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -76,7 +76,7 @@ class Explanation:
 
 
 def chosen(run: Run, number: int | None) -> Chunk:
-    """The chunk of that number; by default the one that took longest."""
+    """The requested chunk with that number. None: the chunk that took longest. Raises UserError."""
     asked = [chunk for chunk in run.chunks if chunk.requested]
     if not asked:
         raise UserError(f"{run.run_id}: the player requested nothing (outcome: {run.outcome}), so there is no chunk.")
@@ -89,7 +89,7 @@ def chosen(run: Run, number: int | None) -> Chunk:
 
 
 def with_qlogs(folder: Path, run: Run, scratch: Path) -> Path:
-    """The run's folder, or that of a repetition with qlogs in `scratch` if the run is in virtual time and has none."""
+    """The run's folder. If the run has no qlogs and is in virtual time: a repetition with qlogs, in `scratch`."""
     if any((folder / "qlog").glob("*.sqlog")):
         return folder
     if run.config.get("scheme") in ("mptcp", "tcp"):
@@ -109,7 +109,7 @@ def with_qlogs(folder: Path, run: Run, scratch: Path) -> Path:
 
 
 def explain(folder: Path, number: int | None = None) -> Explanation:
-    """Why a chunk of a run took as long as it did. Raises UserError where the logs do not tell."""
+    """Explains the completion time of a chunk. Raises UserError if the logs do not allow it."""
     run = load_run(folder)
     chunk = chosen(run, number)
     with tempfile.TemporaryDirectory(prefix="railyard-explain-") as scratch:
@@ -134,7 +134,7 @@ def _stream(run: Run, flight: Flight, chunk: Chunk) -> int:
 
 
 def explain_all(folder: Path, run: Run) -> dict[int, Explanation]:
-    """By number, the requested chunks of a run that has qlogs of both ends. Raises UserError if they are damaged."""
+    """The explanations of all requested chunks, by number. The run must have qlogs of both ends. Raises UserError."""
     flight = read_flight(folder, run.config)
     return {chunk.index: explanation_of(run, flight, chunk) for chunk in run.chunks if chunk.requested}
 
@@ -158,7 +158,7 @@ def _ms(seconds: float) -> str:
 
 
 def sentences(explanation: Explanation) -> Iterator[str]:
-    """The explanation in sentences: what it took, what came last and why, what the oracle would have done."""
+    """The explanation in sentences: the time, the path of the last bytes, the largest parts, and the oracle's plan."""
     chunk, parts = explanation.chunk, explanation.split
     allowed = "" if chunk.oracle_s is None else f"; the links allow {chunk.oracle_s:.3f} s"
     if parts.done_s is None:
@@ -218,7 +218,7 @@ def shares_table(explanation: Explanation) -> Table:
 
 
 def waterfall(explanation: Explanation) -> list[str]:
-    """When the new bytes of the chunk arrived, a line a path: each column is as high as the bytes in it."""
+    """A bar chart of the arrival of the chunk's new bytes over time, a line for each path."""
     parts = explanation.split
     if parts.done_s is None or parts.done_s <= parts.request_s:
         return []

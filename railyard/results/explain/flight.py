@@ -1,4 +1,4 @@
-"""What both qlogs and the link logs of a run say about its packets, on the clock of the links."""
+"""The packets of a run from the qlogs of both ends and the link logs, with times on the clock of the links."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from railyard.results.qlogdiff import InFlight, frame_length, no_qlogs, path_nam
 from railyard.results.shapes import as_written
 from railyard.traces.settings import least_delay_ms
 
-# A link that offers nothing for so long is in an outage.
+# A link without a delivery opportunity for this long is in an outage.
 OUTAGE_MS = 100.0
-# The logs of the links count in ms, and on the wall clock a packet is received a little after it left its link.
+# The most between a packet's departure in the link log and its reception: logs are in ms, and on the wall clock a
+# packet is received a little after it left its link.
 NEAR_MS = 2.0
 
 
@@ -43,12 +44,12 @@ class Packet:
     pieces: list[Piece]
     received_s: float | None = None
     lost_s: float | None = None
-    copies: set[tuple[int, int]] = field(default_factory=set)  # (stream, offset) of what is re-injected in it
+    copies: set[tuple[int, int]] = field(default_factory=set)  # (stream, offset) of each re-injected frame in it
 
 
 @dataclass(frozen=True, slots=True)
 class PathState:
-    """What the server knew about a path from `t_s` on."""
+    """The state of a path at the server from `t_s` on."""
 
     t_s: float
     window: float
@@ -65,19 +66,19 @@ class Link:
     log: LinkLog | None
 
     def waited_ms(self, left_ms: float) -> float | None:
-        """How long the packet that left the link at that time was in the queue. None without a log of it."""
+        """The time in the queue of the packet that left the link at `left_ms`. None: the log has no such packet."""
         if self.log is None or not len(self.log.departure_ms):
             return None
         times = self.log.departure_ms
         place = int(np.searchsorted(times, left_ms))
         if place == len(times) or (place and left_ms - times[place - 1] <= times[place] - left_ms):
-            place = int(np.searchsorted(times, times[place - 1]))  # the first of those that left together
+            place = int(np.searchsorted(times, times[place - 1]))  # the first packet with that departure time
         if abs(float(times[place]) - left_ms) > NEAR_MS:
             return None
         return float(self.log.delay_ms[place])
 
     def outage_ms(self, begin_ms: float, end_ms: float) -> float:
-        """How much of an interval is in gaps of OUTAGE_MS or more between delivery opportunities."""
+        """The part of an interval that is in gaps of OUTAGE_MS or more between delivery opportunities."""
         if self.log is None or end_ms <= begin_ms:
             return 0.0
         times = self.log.opportunity_ms
@@ -105,8 +106,8 @@ class Flight:
     down: list[Packet]  # sent by the server, by time
     up: list[Packet]
     requests: list[tuple[float, int, int, int]]  # (time, stream, first byte, last byte) of each range request
-    states: dict[str, list[PathState]]  # of the server, by path
-    gate: list[tuple[float, str]]  # when the reason changed why nothing is re-injected, or something
+    states: dict[str, list[PathState]]  # of the server's paths, by name
+    gate: list[tuple[float, str]]  # (time, decision of the re-injection gate with its reason)
     links: dict[tuple[str, str], Link]  # by path and 'up' or 'down'
 
     @cached_property
@@ -119,12 +120,12 @@ class Flight:
 
     @cached_property
     def sending_s(self) -> list[float]:
-        """When the server sent stream data on any path, in order."""
+        """The times at which the server sent stream data on any path, in order."""
         return sorted(chain.from_iterable(self._sending_s.values()))
 
     @cached_property
     def changes_s(self) -> list[float]:
-        """When the state of a path changed, in order."""
+        """The times at which the state of a path changed, in order."""
         return sorted(state.t_s for states in self.states.values() for state in states)
 
     @cached_property
@@ -137,7 +138,7 @@ class Flight:
         return found
 
     def packets_of(self, way: str, stream: int) -> list[Packet]:
-        """Those with data of the stream, 'up' or 'down'."""
+        """The packets with data of the stream. `way`: 'up' or 'down'."""
         return self._of_streams.get((way, stream), [])
 
     def sends(self, path: str, begin_s: float, end_s: float) -> bool:
@@ -155,7 +156,7 @@ def _pieces(data: dict[str, Any]) -> list[Piece]:
 
 
 class _End:
-    """One end's qlog: the packets that it sent and received, and what it knew."""
+    """One end's qlog: the packets that it sent and received, and the states of its paths."""
 
     def __init__(self, log: Path, t0_us: float, names: dict[str, str], own: str) -> None:
         self.sent: dict[tuple[int, int], Packet] = {}
@@ -178,7 +179,7 @@ class _End:
                 self._change(t_s, path, in_flight=self._in_flight[path].bytes)
 
     def in_one_space(self) -> None:
-        """Without multipath all paths share one space of packet numbers (RFC 9000, section 12.3)."""
+        """Joins the packet number spaces. Without multipath all paths share one (RFC 9000, section 12.3)."""
         self.sent = {(0, number): packet for (_, number), packet in self.sent.items()}
         self.received = {(0, number): t_s for (_, number), t_s in self.received.items()}
 
@@ -296,7 +297,8 @@ class _End:
 
 
 def _base_delay_ms(path: dict[str, Any], way: str) -> float:
-    """Of a path in a run's record, one way. Of a delay trace the least delay, unless its file is gone."""
+    """The base delay of a path in one direction, from the run's record: with a delay trace its minimum, unless the file
+    is gone."""
     files = {name: Path(file) for name, file in path.get("delay_traces", {}).items() if Path(file).is_file()}
     settings = {name: value for name, value in path.get("settings", {}).items() if not name.endswith("jitter_ms")}
     return least_delay_ms(path["delay_ms"], settings, files, way)
@@ -311,7 +313,7 @@ def _links(run: Path, config: dict[str, Any]) -> dict[tuple[str, str], Link]:
 
 
 def read_flight(run: Path, config: dict[str, Any]) -> Flight:
-    """Raises UserError if the run has no qlogs of both ends, or if its files are damaged."""
+    """Reads the packets of a run. Raises UserError if it lacks qlogs of both ends, or if files are damaged."""
     clients = sorted((run / "qlog").glob("*_client.sqlog"))
     servers = sorted((run / "qlog").glob("*_server.sqlog"))
     if not clients or not servers:
@@ -330,7 +332,7 @@ def read_flight(run: Path, config: dict[str, Any]) -> Flight:
 
 
 def _join(flight: Flight, server: _End, client: _End | None) -> None:
-    """Adds one connection, seen from both ends."""
+    """Adds one connection, from the qlogs of both ends."""
     for path, states in server.states.items():
         flight.states.setdefault(path, []).extend(states)
     flight.gate += server.gate

@@ -1,11 +1,11 @@
 """Splits a chunk's completion time into its parts, backwards from the arrival of its last bytes:
 
-    request    the client sends it; it is in the uplink; it reaches the server
-    waiting    until the server sends those bytes for the first time: it sends what comes before them
-    recovery   until it sends the packet in which they arrive, if that is not the first one
+    request    from the player's request until the server has it
+    waiting    until the server sends those bytes for the first time, after all bytes before them
+    recovery   until it sends the packet in which they arrive, if that is not the first packet with them
     delivery   that packet is in the downlink
 
-Each part is split again by what bounded it at that moment; the parts add up to the request completion time.
+Each is split again into parts by the bound that held at each moment. The parts add up to the request completion time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from itertools import pairwise
 from railyard.results.explain.flight import Flight, Packet, PathState, Piece
 
 PACKET_BYTES = 1452  # libxlink's largest datagram; a window with less room than this counts as full
-NEAR_S = 0.01  # a path that sent so shortly before or after is in use
+NEAR_S = 0.01  # a path that sends within this time before or after is in use
 SHORT_S = 1e-6
 
 
@@ -34,12 +34,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Share:
-    """What one path brought of a chunk. Bytes that arrived before on another path count as duplicates."""
+    """The bytes of a chunk that one path carried. Bytes that had arrived before count as duplicates."""
 
     path: str
     new_bytes: int
     duplicate_bytes: int
-    copied_bytes: int  # of both, re-injected
+    copied_bytes: int  # re-injected ones among both
     lost_packets: int
     first_s: float | None
     last_s: float | None
@@ -48,7 +48,8 @@ class Share:
 
 @dataclass(frozen=True)
 class Split:
-    """Times in s on the clock of the links. Without `done_s` the chunk did not complete, and has no parts."""
+    """The parts of a chunk's completion time. Times are in s since t0 of the links. `done_s` is None, and there are no
+    parts, if the chunk did not complete."""
 
     stream: int
     request_s: float
@@ -57,7 +58,7 @@ class Split:
     shares: tuple[Share, ...]
     last: Packet | None
     missing_bytes: int
-    gate: tuple[str, ...]  # what the re-injection gate said while the last bytes were in flight
+    gate: tuple[str, ...]  # decisions of the re-injection gate while the last bytes were in flight
 
 
 class _Ranges:
@@ -67,7 +68,7 @@ class _Ranges:
         self._ends: list[tuple[int, int]] = []
 
     def add(self, first: int, end: int) -> int:
-        """Adds a range; returns how many bytes of it are new."""
+        """Adds a range. Returns the number of bytes of it that are new."""
         kept = [(a, b) for a, b in self._ends if b < first or a > end]
         joined = [(a, b) for a, b in self._ends if b >= first and a <= end]
         old = sum(min(b, end) - max(a, first) for a, b in joined if min(b, end) > max(a, first))
@@ -84,13 +85,14 @@ class _Ranges:
 
 
 def stream_of(flight: Flight, first: int, last: int, request_s: float) -> int | None:
-    """The stream of the request for these bytes of the video: the nearest in time of those that asked for them."""
+    """The stream of the request for these bytes of the video. Of several requests, the nearest in time. None: no
+    request."""
     same = [(abs(t_s - request_s), stream) for t_s, stream, a, b in flight.requests if (a, b) == (first, last)]
     return min(same)[1] if same else None
 
 
 def split(flight: Flight, stream: int, request_s: float) -> Split:
-    """The parts of the chunk that this stream carried."""
+    """Splits the completion time of the chunk that this stream carried."""
     sent = flight.packets_of("down", stream)
     size = max((piece.end for packet in sent for piece in packet.pieces if piece.stream == stream), default=0)
     last, shares, missing = _arrivals(sent, stream, size)
@@ -127,7 +129,8 @@ def _overlap(piece: Piece, other: Piece) -> bool:
 
 
 def _arrivals(sent: Sequence[Packet], stream: int, size: int) -> tuple[Packet | None, tuple[Share, ...], int]:
-    """The packet that completed the stream, what each path brought, and how many bytes never arrived."""
+    """The last packet with new bytes of the stream, the share of each path, and the number of bytes that never
+    arrived."""
     arrived, last = _Ranges(), None
     new: dict[str, list[tuple[float, int]]] = {packet.path: [] for packet in sent}
     total, copied = dict.fromkeys(new, 0), dict.fromkeys(new, 0)
@@ -154,7 +157,7 @@ def _arrivals(sent: Sequence[Packet], stream: int, size: int) -> tuple[Packet | 
 
 
 def _request(flight: Flight, stream: int, request_s: float, by_s: float) -> tuple[float, list[Part]]:
-    """When the request was at the server, and its parts."""
+    """The time at which the request was at the server, and the parts before it."""
     sent = sorted(flight.packets_of("up", stream), key=lambda packet: packet.sent_s)
     came = [packet for packet in sent if packet.received_s is not None and packet.received_s <= by_s]
     if not came:
@@ -169,7 +172,7 @@ def _request(flight: Flight, stream: int, request_s: float, by_s: float) -> tupl
 
 
 def _recovery(carriers: Sequence[Packet], last: Packet, step: str = "recovery") -> list[Part]:
-    """From the first sending of the last bytes to that of the packet in which they arrived."""
+    """The parts between the first sending of the last bytes and that of the packet in which they arrived."""
     first = carriers[0]
     if first is last or last.sent_s <= first.sent_s:
         return []
@@ -184,7 +187,7 @@ def _recovery(carriers: Sequence[Packet], last: Packet, step: str = "recovery") 
 
 
 def _transit(flight: Flight, step: str, packet: Packet, way: str) -> list[Part]:
-    """A packet on its link: the base delay, what came on top of that before the queue, outages, and the queue."""
+    """The parts of a packet's time on its link: base delay, further delay before the queue, outages, and queueing."""
     link = flight.links.get((packet.path, way))
     whole_s = (packet.received_s or packet.sent_s) - packet.sent_s
     if link is None:
@@ -203,8 +206,8 @@ def _transit(flight: Flight, step: str, packet: Packet, way: str) -> list[Part]:
 
 
 def _waiting(flight: Flight, stream: int, begin_s: float, end_s: float) -> list[Part]:
-    """What kept the server from sending the last bytes earlier: earlier requests, and then, moment by moment, links,
-    windows and the scheduler."""
+    """The reasons why the server did not send the last bytes earlier: earlier requests, then, at each moment, links,
+    windows or the scheduler."""
     own_s = min(packet.sent_s for packet in flight.packets_of("down", stream))
     before = bisect_left(flight.sending_s, own_s)
     others_s = flight.sending_s[before - 1] if before else begin_s
@@ -218,14 +221,14 @@ def _waiting(flight: Flight, stream: int, begin_s: float, end_s: float) -> list[
 
 
 def _fine(steps: Sequence[float]) -> Iterator[float]:
-    """The same times, and further ones so that none is more than 5 ms after another."""
+    """The times, with further ones between them, so that the steps are at most 5 ms."""
     for low, high in pairwise(steps):
         count = max(1, round((high - low) / 0.005 + 0.5))
         yield from (low + (high - low) * k / count for k in range(count))
     yield steps[-1]
 
 
-# From what a better transport would have avoided to what no transport can.
+# From bounds that a better transport would avoid to those that no transport can.
 ORDER = (
     "scheduler waits",
     "scheduler uses another path",
@@ -238,7 +241,7 @@ ORDER = (
 
 
 def _bound(flight: Flight, t_s: float) -> tuple[str, str]:
-    """What bounds the sender at that moment: of its paths, the one that a better transport would have used first."""
+    """The bound of the sender at a moment, and its paths: the first in ORDER among the bounds of all paths."""
     bounds = []
     for path, states in flight.states.items():
         place = bisect_right(states, t_s, key=lambda state: state.t_s)

@@ -27,7 +27,7 @@ _LABELS = ("capacity", "ingress", "egress")
 
 
 def binned_mbps(times_ms: FloatArray, sizes: IntArray, edges_ms: FloatArray) -> FloatArray:
-    """Rate per bin [edge, next edge)."""
+    """The rate in each bin [edge, next edge), in Mbps."""
     places = np.searchsorted(edges_ms, times_ms, side="right") - 1
     total = np.bincount(np.clip(places, 0, len(edges_ms) - 2), weights=sizes, minlength=len(edges_ms) - 1)
     rates: FloatArray = total * 8 / np.diff(edges_ms) / 1e3
@@ -44,7 +44,7 @@ def _edges(log: LinkLog, bin_ms: int) -> FloatArray:
 
 
 def _rates(log: LinkLog, edges: FloatArray) -> list[FloatArray]:
-    """Capacity, ingress and egress per bin."""
+    """Capacity, ingress and egress in each bin, in Mbps."""
     return [
         binned_mbps(log.opportunity_ms, log.opportunity_bytes, edges),
         binned_mbps(log.arrival_ms, log.arrival_bytes, edges),
@@ -65,7 +65,7 @@ def _p95_labels(stats: LinkStats) -> tuple[str, str]:
 
 
 def write_link_plot(logs: Sequence[LinkLog], out: Path, bin_ms: int, log_delay: bool) -> None:
-    """Two rows for each log. Raises UserError."""
+    """Writes a plot with two rows for each log. Raises UserError."""
     stats = [link_stats(log) for log in logs]
     write_plot(
         out, lambda: _drawn(logs, stats, bin_ms, log_delay), lambda: _interactive(logs, stats, bin_ms, log_delay)
@@ -206,7 +206,7 @@ def _delay_traces(log: LinkLog, stats: LinkStats) -> list[go.Scatter]:
 
 
 def _thinned(times: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The points in order of time; of more than fit into a page, the least and the greatest of each stretch."""
+    """The points in order of time. If they are too many for a page, the minimum and the maximum of each stretch."""
     order = np.argsort(times, kind="stable")
     times, values = times[order], values[order]
     if len(values) <= _POINTS_IN_HTML:

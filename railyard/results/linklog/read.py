@@ -1,4 +1,4 @@
-"""Reading a link log in mm-link's text format."""
+"""Reads link logs in mm-link's text format."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ _TITLE = re.compile(r"^mahimahi mm-link \((?P<direction>[^)]*)\) \[(?P<trace>.*)
 _HEAD = re.compile(rb"(?:#[^\r\n]*\n)*")
 _LARGEST = 2**53
 _MOST_DIGITS = 15
-"""Of a number that is smaller."""
+"""A number with so few digits is less than _LARGEST."""
 
 
 @dataclass(frozen=True, eq=False)
 class LinkLog:
-    """One direction of one link. Times in ms since the log's base timestamp; bytes count 4 a packet more than IP."""
+    """One direction of one link. Times are in ms since the log's base timestamp. Bytes are those of IP packets + 4 for
+    each packet."""
 
     path: Path
     direction: str
@@ -45,28 +46,28 @@ class LinkLog:
 
     @property
     def name(self) -> str:
-        """lte.down.log is lte.down."""
+        """The file's name without .log, such as "lte.down"."""
         return self.path.name.removesuffix(".log")
 
     @property
     def span_ms(self) -> tuple[float, float]:
-        """First and last event."""
+        """The times of the first and the last event."""
         events = [t for t in (self.opportunity_ms, self.arrival_ms, self.departure_ms, self.drop_ms) if len(t)]
         return float(min(t.min() for t in events)), float(max(t.max() for t in events))
 
 
 class _Events:
-    """The events of one log while it is read: per kind, rows of numbers."""
+    """The events of one log while it is read: rows of numbers, by kind."""
 
     FIELDS: ClassVar[dict[str, int]] = {"#": 1, "+": 1, "-": 2, "d": 2} | {"c": 1, "s": 1, "x": 2}
 
     def __init__(self) -> None:
         self.rows: dict[str, list[tuple[float, ...]]] = {kind: [] for kind in self.FIELDS}
         self.arrays: dict[str, FloatArray] = {}
-        """Rows that were read at once, in place of those above."""
+        """The rows that `add_all` read. They replace those in `rows`."""
 
     def add(self, text: str) -> None:
-        """One line; fields after those of the format are an extension and passed over. Raises ValueError."""
+        """Adds one line. Ignores fields after those of the format, which are an extension. Raises ValueError."""
         fields = text.split()
         wanted = self.FIELDS[fields[1]]
         numbers = (float(fields[0]), *(float(field) for field in fields[2 : 2 + wanted]))
@@ -75,12 +76,12 @@ class _Events:
         self.rows[fields[1]].append(numbers)
 
     def add_all(self, text: bytes) -> bool:
-        """All lines at once, if each is as our programs write it: whole numbers, and a space between two fields. False
-        if one is not: nothing is added then."""
+        """Adds all lines at once, if each is as Railyard's programs write it: whole numbers, with one space between
+        fields. Otherwise adds nothing and returns False."""
         if not text.endswith(b"\n"):
             return False
         characters = np.frombuffer(text, np.uint8)
-        ends = np.flatnonzero((characters < ord("0")) | (characters > ord("9")))  # of numbers; other characters
+        ends = np.flatnonzero((characters < ord("0")) | (characters > ord("9")))  # of numbers: other characters
         forms = characters[ends].tobytes()
         for kind, wanted in self.FIELDS.items():
             forms = forms.replace(f" {kind}{' ' * wanted}\n".encode(), b".")
@@ -109,7 +110,7 @@ _KINDS_TO_SPACES = bytes.maketrans("".join(_Events.FIELDS).encode(), b" " * len(
 
 
 def read_link_log(path: str | Path) -> LinkLog:
-    """Read and check a link log; raises UserError, whose message names file and line."""
+    """Reads and checks a link log. Raises UserError with file and line."""
     path = Path(path)
     header = {"direction": "", "trace": "", "command": "", "queue": ""}
     base: float | None = None
@@ -176,7 +177,7 @@ def _link_log(path: Path, header: dict[str, str], base: float, events: _Events) 
 
 
 def link_log_of(run: Path, link: str) -> LinkLog | None:
-    """The log of a run's link, such as "wifi.down"; None where there is none, or one that says nothing."""
+    """The log of a run's link, such as "wifi.down". None: there is none, or it cannot be read."""
     file = run / "links" / f"{link}.log"
     try:
         return read_link_log(file) if file.is_file() else None

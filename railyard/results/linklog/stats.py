@@ -12,12 +12,12 @@ from railyard.results.linklog.read import LinkLog
 from railyard.traces.trace import FloatArray
 
 MOST_MS = 6 * 3_600_000
-"""From the first to the last arrival: the signal delay has a value for each ms."""
+"""The most ms between the first and the last arrival. The signal delay has a value for each ms."""
 
 
 @dataclass(frozen=True)
 class LinkStats:
-    """NaN stands where there is nothing to measure on."""
+    """The figures of a link log. NaN: there is nothing to measure."""
 
     name: str
     direction: str
@@ -53,8 +53,8 @@ def ranked(sorted_values: FloatArray, share: float) -> float:
 
 
 def signal_delay(log: LinkLog) -> tuple[FloatArray, FloatArray]:
-    """For each ms from the first to the last arrival of a packet that departed: how long a message that came into being
-    then would have taken, at the least, to get through: min over later arrivals a of (a - t) + delay."""
+    """The times t, each ms from the first to the last arrival of a packet that departed, and the signal delay at each:
+    the least time that a message made at t needs to get through, min over arrivals a ≥ t of (a − t) + delay(a)."""
     if len(log.departure_ms) == 0:
         return np.empty(0), np.empty(0)
     arrival = np.floor(log.departure_ms - log.delay_ms).astype(np.int64)
@@ -64,7 +64,7 @@ def signal_delay(log: LinkLog) -> tuple[FloatArray, FloatArray]:
     known, place = np.unique(arrival, return_inverse=True)
     through = np.full(len(known), np.inf)
     np.minimum.at(through, place, arrival + log.delay_ms)
-    # A message may go with any later packet, and where no packet arrived it has to.
+    # A message may go with any packet that arrives at its time or later.
     through = np.minimum.accumulate(through[::-1])[::-1]
     times = np.arange(first, last + 1, dtype=np.float64)
     return times, np.repeat(through, np.diff(known, prepend=first - 1)) - times
