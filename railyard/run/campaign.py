@@ -1,11 +1,11 @@
-"""A campaign: all runs of an experiment, some side by side, each complete or not there.
+"""Does a campaign: all runs of an experiment, some side by side. A run's folder is complete or does not exist.
 
 Layout of the campaign's directory, which `railyard.run.folders` finds or makes:
-    campaign.json         the experiment, the command, when and with what
+    campaign.json         the experiment, the command, its time and revision
     runs/<run>/           one completed run; `run.json` in it is its record
-    runs/.partial-<run>/  a run under way; renamed when complete, removed at the next start when not
-    runs/.partial-<run>-void/  a void try of a run that is to be repeated
-    aside/<run>/          what was in a run's place and could not be read as that run
+    runs/.partial-<run>/  a run under way; renamed when complete, otherwise removed at the next start
+    runs/.partial-<run>-void/  a void try of a run that may be repeated
+    aside/<run>/          a folder that was in the place of another run
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ CAMPAIGN_SCHEMA = 1
 
 
 def identity_of(experiment: Experiment, specs: Sequence[RunSpec], further: dict[str, Any] | None = None) -> Identity:
-    """What a campaign's results depend on. Its description is no part of that, nor where its files lie, nor what only
-    helps the emulator to be on time."""
+    """The identity of a campaign's results. Its description, the places of its files, and settings that only help the
+    emulator to be on time are no part of it."""
     no_part = {"name", "description", "arena", "keep_awake", "real_time", "repeat_budget_s", "twins", "answer_of"}
     settings = experiment.model_dump(mode="json", exclude=no_part)
     runs = "".join(f"{spec.run_id} {spec.identity()}\n" for spec in sorted(specs, key=lambda spec: spec.run_id))
@@ -75,12 +75,12 @@ class Campaign:
         return self.out / "runs"
 
     def record(self, run_id: str) -> dict[str, Any] | None:
-        """The record of a completed run, None where there is none."""
+        """The record of a completed run. None: there is none."""
         return read_object(self.runs / run_id / "run.json")
 
     def pending(self, specs: list[RunSpec]) -> list[RunSpec]:
-        """The runs still to do: those that are not there, came from other settings, traces or programs, or are void; in
-        virtual time another try would be void again."""
+        """The runs still to do: those that are missing, came from other settings, traces or programs, or are void. In
+        virtual time void runs count as done: another try would be void again."""
         return [spec for spec in specs if not self._is_done(spec)]
 
     def _is_done(self, spec: RunSpec) -> bool:
@@ -98,12 +98,12 @@ class Campaign:
         *,
         complete: bool = False,
     ) -> None:
-        """`campaign.json`: what was asked for, by which command, and which runs and rows that makes. `further`: more
-        members. `complete`: all runs are there, so the record of what made them stays, if it asked for the same."""
+        """Writes `campaign.json`: the experiment, the command, and the runs and rows that follow. `further`: more
+        members. `complete`: all runs are done. Then a record that differs only in command, time and revision stays."""
         record = {
             "schema": CAMPAIGN_SCHEMA,
             "experiment": experiment.model_dump(mode="json"),
-            # What goes on with the campaign, and does not begin another.
+            # The command that resumes the campaign: without --fresh, which would begin another one.
             "command": shlex.join(["railyard", *(word for word in sys.argv[1:] if word != "--fresh")]),
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
             "git": provenance.git_state(),
@@ -115,7 +115,7 @@ class Campaign:
             folders.write_json(self.out / "campaign.json", record)
 
     def sweep(self) -> None:
-        """Removes what a campaign that was killed left half done."""
+        """Removes the incomplete runs of a campaign that was killed."""
         for partial in self.runs.glob(f"{PARTIAL}*"):
             if partial.is_dir():
                 shutil.rmtree(partial, ignore_errors=True)
@@ -123,9 +123,9 @@ class Campaign:
                 partial.unlink(missing_ok=True)
 
     def borrow(self, specs: list[RunSpec], *, qlogs: bool) -> dict[str, int]:
-        """Takes over completed runs of another campaign of the same experiment with the same settings, traces and
-        programs; not where this one was to be fresh. `qlogs`: only those that have kept theirs. Returns how many, by
-        the name of the folder."""
+        """Takes completed runs with the same settings, traces and programs from other campaigns of the same experiment,
+        unless this one is fresh. `qlogs`: only runs that have kept their qlogs. Returns the number of runs by the
+        folder's name."""
         taken: dict[str, int] = {}
         facts = folders.read_facts(self.out)
         if facts.get("fresh", True):
@@ -137,7 +137,7 @@ class Campaign:
                 if record is None or record.get("identity") != spec.identity() or record["fidelity"]["void"]:
                     continue
                 if qlogs and spec.transport == "quic" and not any(other.runs.glob(f"{spec.run_id}/qlog/*")):
-                    continue  # they were not kept there
+                    continue  # the qlogs were not kept there
                 if not folders.is_readable(other.runs / spec.run_id):
                     continue
                 partial = self.runs / f"{PARTIAL}{spec.run_id}"
@@ -150,22 +150,22 @@ class Campaign:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """One campaign a directory at a time; the lock goes with the process."""
+        """Lets one campaign at a time write into the directory. The lock ends with the process."""
         self.runs.mkdir(parents=True, exist_ok=True)
         with folders.locked(self.out):
             yield
 
     def forget_tables(self) -> None:
-        """Removes the Parquet files: they would be of runs that are about to be replaced or joined by others."""
+        """Removes the Parquet files, because the set of runs is about to change."""
         for table in self.out.glob("*.parquet"):
             table.unlink(missing_ok=True)
 
     def check_space(self) -> None:
-        """Raises UserError when the disk is full: then a run's files are cut short, and it is no result."""
+        """Raises UserError if the disk is full: then a run's files may be cut, so it is no result."""
         check_space(self.out, "Completed runs are kept: make room, and run the same command again.")
 
     def install(self, partial: Path, run_id: str) -> None:
-        """Puts a completed run in its place, by rename. What is there, and is not that run, is set aside."""
+        """Moves a completed run to its place by rename. Sets aside a folder that is there already."""
         final = self.runs / run_id
         if final.exists():
             folders.set_aside(final, self.out / "aside")
@@ -173,12 +173,12 @@ class Campaign:
 
 
 def _aside(campaign: Campaign, spec: RunSpec) -> Path:
-    """Where a void try waits until the run has been repeated, or is kept for want of a better one."""
+    """The folder of a run's last try, until it is kept as the run or another try replaces it."""
     return campaign.runs / f"{PARTIAL}{spec.run_id}-void"
 
 
 async def _try_once(campaign: Campaign, tries: Tries, reporter: Silent) -> None:
-    """One more try, which is left aside."""
+    """Does one more try of a run and leaves it in its `_aside` folder."""
     spec = tries.spec
     partial, aside = campaign.runs / f"{PARTIAL}{spec.run_id}", _aside(campaign, spec)
     try:
@@ -193,14 +193,14 @@ async def _try_once(campaign: Campaign, tries: Tries, reporter: Silent) -> None:
         shutil.rmtree(aside, ignore_errors=True)
         partial.rename(aside)
     except (OSError, ValueError, UserError):
-        campaign.check_space()  # then this is the reason, whatever followed from it
+        campaign.check_space()  # a full disk is then the cause of the error
         raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
 
 def _keep(campaign: Campaign, tries: Tries, budget_s: float, reporter: Silent) -> None:
-    """The last try becomes the run; its record keeps what each earlier one was."""
+    """Makes the last try the run. Its record lists all tries."""
     aside = _aside(campaign, tries.spec)
     kept = tries.whole_record(budget_s)
     try:
@@ -221,10 +221,10 @@ async def _round(
     until: float,
     most_hung: float = math.inf,
 ) -> list[Tries]:
-    """One try of each, `jobs` side by side, none begun after `until`; returns those that are still to be repeated, or
-    were not tried. The first error ends it; completed runs stay for the next start. A run that its machine refuses
-    (RunSpec.may_be_refused) is reported, and the others go on. Once `most_hung` runs have hung, no other begins, and
-    those that are left count as refused."""
+    """Tries each run once, `jobs` side by side. Returns the runs that are to be repeated or were not tried, because no
+    try begins after `until`. The first error ends the round; completed runs stay for the next start. A run that the
+    machine may refuse (RunSpec.may_be_refused) is reported instead. Once `most_hung` runs have hung, no other begins,
+    and the remaining ones count as refused."""
     left: list[Tries] = []
 
     async def work(tries: Tries) -> None:
@@ -265,8 +265,8 @@ async def run_all(
     quiet: Quiet | None = None,
     most_hung: float = math.inf,
 ) -> Repetitions:
-    """All runs, then the void ones again, round after round, as long as the time for repetitions lasts. A round begins
-    when the machine is quiet, or when there is just the time for one more try."""
+    """Does all runs, then repeats void ones in rounds while the time for repetitions lasts. A round begins when the
+    machine is quiet, or when the time left is enough for one more try only."""
     repetitions = Repetitions(budget_s)
     left: list[Tries] = []
     try:
@@ -296,8 +296,8 @@ def run_campaign(
     quiet: Quiet | None = None,
     most_hung: float = math.inf,
 ) -> Repetitions:
-    """Runs everything, but no more once `most_hung` runs have hung; void runs again for up to `repeat_budget_s`, by
-    default repetition.default_budget_s. SIGINT and SIGTERM end it cleanly, as KeyboardInterrupt."""
+    """Does the runs until `most_hung` have hung, and repeats void ones for up to `repeat_budget_s` (None:
+    repetition.default_budget_s). SIGINT, SIGTERM and SIGHUP end it cleanly, with KeyboardInterrupt."""
     budget_s = default_budget_s(specs, jobs) if repeat_budget_s is None else repeat_budget_s
     campaign.forget_tables()
 
@@ -310,7 +310,7 @@ def run_campaign(
     async def main() -> Repetitions:
         work = asyncio.create_task(all_together())
         loop = asyncio.get_running_loop()
-        if threading.current_thread() is threading.main_thread():  # only there Python has signals
+        if threading.current_thread() is threading.main_thread():  # Python handles signals only there
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, work.cancel)
         return await work

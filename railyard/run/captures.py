@@ -1,8 +1,9 @@
-"""A run's packet captures: of each endpoint one pcapng file, which decrypts itself.
+"""A run's packet captures: one pcapng file for each endpoint, with the keys that decrypt it.
 
 The emulator leaves one pcap file for each path and end in the folder `captures`. They become `player.pcapng` and
 `server.pcapng`: an interface for each path, all packets in the order of their times, and the TLS secrets of the
-player's key log as a Decryption Secrets Block (draft-ietf-opsawg-pcapng), so that Wireshark and tshark need no more.
+player's key log as a Decryption Secrets Block (draft-ietf-opsawg-pcapng), so that Wireshark and tshark need no key
+file.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
-FOLDER = "captures"  # of the emulator's files
-SIDES = {"player": "inside", "server": "outside"}  # whose file, and of which devices
+FOLDER = "captures"  # with the emulator's files
+SIDES = {"player": "inside", "server": "outside"}  # endpoint: the side of mpshell's devices
 SUFFIX = ".pcapng"
 KEYS = "player.keys"
-MOST_KEYS_BYTES = 1 << 20  # 5,000 connections
+MOST_KEYS_BYTES = 1 << 20  # enough for 5,000 connections
 
-# As the emulator writes it: emulator/link/capture.h.
+# The format of the emulator's files: emulator/link/capture.h.
 _HEAD_BYTES, _RECORD, _NS_PER_S = 24, struct.Struct("=4I"), 1_000_000_000
 _MOST_BYTES = 1 << 16  # of a packet
 
@@ -35,7 +36,7 @@ _TLS_KEY_LOG = 0x544C534B
 _KEY_LOG_LINE = re.compile(rb"[A-Z0-9_]{1,64} [0-9a-fA-F]{64} [0-9a-fA-F]{64,128}\n")  # of TLS 1.3, NSS key log format
 
 _Packet = tuple[int, int, int, bytes]
-"""Time in ns, number of the interface, length, and the bytes that were kept of it."""
+"""Time in ns, number of the interface, length on the wire, and the captured bytes."""
 
 
 def _padded(data: bytes) -> bytes:
@@ -52,7 +53,7 @@ def _option(code: int, value: bytes = b"") -> bytes:
 
 
 def _head(names: Sequence[str], secrets: bytes) -> bytes:
-    """What comes before the packets: the secrets, too, because a reader decrypts as it goes."""
+    """The blocks before the packets. The secrets are among them, because a reader decrypts while it reads."""
     blocks = [_block(_SECTION, struct.pack("=I2Hq", _BYTE_ORDER, 1, 0, _LENGTH_UNKNOWN))]
     if secrets:
         blocks.append(_block(_SECRETS, struct.pack("=2I", _TLS_KEY_LOG, len(secrets)) + _padded(secrets)))
@@ -63,7 +64,7 @@ def _head(names: Sequence[str], secrets: bytes) -> bytes:
 
 
 def _read(file: IO[bytes], interface: int) -> Iterator[_Packet]:
-    """The complete records of an emulator's file; what follows a record that is cut short is left out."""
+    """The records of an emulator's file, up to the first one that is incomplete."""
     file.seek(_HEAD_BYTES)
     while len(head := file.read(_RECORD.size)) == _RECORD.size:
         seconds, ns, kept, length = _RECORD.unpack(head)
@@ -81,8 +82,8 @@ def _write(out: IO[bytes], names: Sequence[str], files: Sequence[IO[bytes]], sec
 
 
 def _secrets(keys: Path) -> bytes:
-    """The lines of a key log that are secrets, of its first MiB. A stack's relay can write anything there: what is no
-    plain file with one name is removed unread, because it would be a way to other files of this machine."""
+    """The secrets among the lines in the first MiB of a key log. A stack's relay can write anything there. If it is not
+    a regular file with a single link, it is removed unread: it could lead to other files of this machine."""
     if not os.path.lexists(keys):
         return b""
     status = keys.lstat()
@@ -95,7 +96,8 @@ def _secrets(keys: Path) -> bytes:
 
 
 def join(run_dir: Path, paths: Sequence[str]) -> None:
-    """Makes the two files of the emulator's, which are removed. They hold secrets, so they are their owner's alone."""
+    """Makes the two captures from the emulator's files and removes these. Captures hold secrets, so only their owner
+    may read them."""
     folder = run_dir / FOLDER
     if not folder.is_dir():
         return

@@ -1,4 +1,4 @@
-"""What made a void run late: one sentence, as far as the run's own record shows it."""
+"""The cause of a void run's lateness, in one sentence, as far as the run's record shows it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from railyard.run.lateness import Lateness
 from railyard.run.machine import Machine
 from railyard.run.probe import Timers
 
-MIN_OTHERS = 0.10  # of all cores: other processes that take less are not named
-MIN_SHARE = 0.001  # of the time: less lateness of one kind explains nothing
+MIN_OTHERS = 0.10  # of all cores: below this, other processes are not named
+MIN_SHARE = 0.001  # of the time: below this, a kind of lateness explains nothing
 
 
 def _others(machine: Machine | None) -> str:
@@ -35,8 +35,8 @@ def _of_links(machine: Machine | None, *, real_time: bool) -> str:
 
 
 def cause(summary: dict[str, Any], lateness: Lateness | None, machine: Machine | None, *, endpoints_fifo: bool) -> str:
-    """Timers, endpoints or links, whichever was late the most. `summary`: mpshell's. Other processes are named only
-    where something waited for a core that they may have had."""
+    """The cause: timers, endpoints or links, whichever was latest. `summary`: mpshell's. Other processes are named only
+    if a program waited for a core that they may have used."""
     steal = machine.steal_share if machine else 0.0
     if lateness is None or not summary.get("timers"):
         if steal >= probe.MIN_STEAL:

@@ -1,4 +1,4 @@
-"""Processes that carry out runs: each ends with this one, whatever ends it."""
+"""Starts and stops the processes that carry out runs. They end with this process, however it ends."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any
 
 
 async def started(command: Sequence[str], log: Path, *, dies_by: str = "TERM", **options: Any) -> Process:
-    """With its standard error in a file. `dies_by`: the signal that it gets when this process ends."""
+    """Starts a process with its standard error in a file. `dies_by`: the signal that it gets when this process ends."""
     words = ("setpriv", "--pdeathsig", dies_by, "--", *command)
     with log.open("wb") as stderr:
         return await asyncio.create_subprocess_exec(*words, stdin=DEVNULL, stdout=DEVNULL, stderr=stderr, **options)
 
 
 async def stop(process: Process, limit_s: float) -> None:
-    """SIGTERM, and SIGKILL for all of its session if that does not end it in time."""
+    """Sends SIGTERM, and SIGKILL to its process group if it has not ended in time."""
     if process.returncode is not None:
         return
     with suppress(ProcessLookupError):

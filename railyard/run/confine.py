@@ -1,7 +1,7 @@
-"""Player and server of a run are not root: whom they run as, and where they write.
+"""Confines player and server of a run, which do not run as root: their user, their rights and their folders.
 
-They find their programs and folders through descriptors and the current directory, because that user may not enter the
-folders above (root's own, a test's).
+They find programs and folders through descriptors and the current directory, because their user may not enter the
+folders above, such as root's or a test's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def effective_capabilities() -> int:
 
 
 def user() -> pwd.struct_passwd | None:
-    """Who called sudo, else nobody. None where this process cannot change users: then all stays as it is."""
+    """The user of player and server: the caller of sudo, else nobody. None: this process cannot change users."""
     rights = effective_capabilities()
     if not all(rights >> bit & 1 for bit in (CAP_SETGID, CAP_SETUID, CAP_SETPCAP)):
         return None
@@ -37,7 +37,7 @@ def user() -> pwd.struct_passwd | None:
 
 
 def can_reach(files: Iterable[Path]) -> bool:
-    """Whether everybody may read these files and enter the folders above them."""
+    """Whether every user may read these files and enter the folders above them."""
     return all(
         path.stat().st_mode & (stat.S_IXOTH if path.is_dir() else stat.S_IROTH)
         for file in files
@@ -46,7 +46,7 @@ def can_reach(files: Iterable[Path]) -> bool:
 
 
 def arguments(who: pwd.struct_passwd, capability: str | None = None) -> list[str]:
-    """Arguments of setpriv: that user, no capability but the one named, and none to be gained."""
+    """Arguments of setpriv: the user, no capability except the named one, and no way to gain others."""
     kept = f"-all,+{capability}" if capability else "-all"
     return [
         *("--reuid", str(who.pw_uid), "--regid", str(who.pw_gid)),
@@ -56,15 +56,15 @@ def arguments(who: pwd.struct_passwd, capability: str | None = None) -> list[str
 
 
 def make_folder(folder: Path, who: pwd.struct_passwd) -> None:
-    """A folder for results that the user may write to."""
+    """Makes a folder for results that the user may write to."""
     for each in (folder, folder / "qlog"):
         each.mkdir()
         os.chown(each, who.pw_uid, who.pw_gid)
 
 
 def gather(folder: Path, run_dir: Path) -> None:
-    """What was written there joins the run's files and becomes this process's. Only plain files do: a link that the
-    user made could lead anywhere. None takes the place of a file that the run has already."""
+    """Moves the files of a folder to those of the run and, as root, takes them over. Ignores links and other special
+    files, because a link of that user could lead anywhere, and files that the run has already. Removes the folder."""
     if not folder.is_dir():
         return
     for file in sorted(folder.rglob("*")):

@@ -1,12 +1,12 @@
-"""The docker arena: which containers a run consists of, as command lines of the engine, and their end.
+"""The containers of a run in the docker arena: their commands, and their removal.
 
-A run is three containers. Neither network namespace has any network: mpshell's TUN devices join the two.
+A run is three containers. Their two network namespaces have no network; mpshell's TUN devices join them.
 
-    server   its own network namespace; an ordinary user, no capability, no device (server_user: one exception)
+    server   its own network namespace; an ordinary user, no capability, no device (exception: server_user)
     outside  in the server's namespace: makes mpshell's outside devices there and lends them; CAP_NET_ADMIN
     client   its own network namespace: mpshell, and in it the player, which has no capability; CAP_NET_ADMIN
 
-The relays of a stack run beside the server and beside the player, with what these may do.
+The relays of a stack run beside the server and beside the player, with the same rights as these.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from railyard.run import runspec
 from railyard.run.runspec import RunSpec
 
 CLIENT_IMAGE, SERVER_IMAGE = "railyard/client", "railyard/server"
-OWNER_LABEL = "railyard.owner"  # the process whose containers they are: boot ID, process ID, its start time
+OWNER_LABEL = "railyard.owner"  # the process that owns a container: boot ID, process ID, its start time
 SERVER_UID = 10001  # the user of the server's image
 RESULTS, TRACES, JOIN, STACK = Path("/results"), Path("/traces"), Path("/join"), Path("/stack")  # inside
 SHARE = Path("/usr/local/share/railyard")
 SERVER_FOLDER, JOIN_FOLDER = ".server", ".join"  # in the run's folder while it goes on
 ENGINE_LIMIT_S = 60.0
-# mpshell sets these where /proc/sys may be written. Router solicitations and link-local addresses would use up
+# mpshell sets these if it may write to /proc/sys. Router solicitations and link-local addresses would use up
 # delivery opportunities; packets to the gateway of path 0 arrive over every path.
 QUIET_IPV6 = {
     "net.ipv6.conf.all.disable_ipv6": "0",
@@ -51,7 +51,7 @@ def sysctls(spec: RunSpec) -> dict[str, str]:
 
 
 def _mount(source: Path, target: Path, *, read_only: bool = False) -> list[str]:
-    """One --mount option. Its value is a line of CSV, so that names may have commas and colons."""
+    """A --mount option. Its value is a line of CSV, so names may have commas and colons."""
     line = io.StringIO()
     fields = ["type=bind", f"source={source}", f"target={target}", *(["readonly"] if read_only else [])]
     csv.writer(line, lineterminator="").writerow(fields)
@@ -59,13 +59,13 @@ def _mount(source: Path, target: Path, *, read_only: bool = False) -> list[str]:
 
 
 def _common(name: str, owner: str, network: str, memory: str, cpus: int) -> list[str]:
-    """What all containers of a run have: no right, no network, nothing that they could write to, and limits."""
+    """The options of all containers of a run: no capability, a read-only file system, and limits."""
     return [
         *("docker", "run", "--rm", "--pull", "never", "--name", name, "--label", f"{OWNER_LABEL}={owner}"),
         *("--network", network, "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--read-only"),
         *("--tmpfs", "/tmp:rw,noexec,nosuid,nodev,size=16m"),  # noqa: S108
         *("--memory", memory, "--cpus", str(min(cpus, os.cpu_count() or 1)), "--pids-limit", "64"),
-        # The worker waits for the programs' own words; a health check would start processes beside the emulator.
+        # The programs themselves say when they are ready; a health check would start processes beside the emulator.
         *("--no-healthcheck", "--log-driver", "none"),
     ]
 
@@ -76,16 +76,16 @@ def _sysctl_options(spec: RunSpec) -> list[str]:
 
 # TUN devices, addresses, routes, queueing disciplines and MPTCP endpoints: CAP_NET_ADMIN, in its own namespace only.
 _TUN = ["--cap-add", "NET_ADMIN", "--device", "/dev/net/tun"]
-# SCHED_FIFO for mpshell. A limit on rtprio would do as well, but not every engine may raise limits.
+# SCHED_FIFO for mpshell. A limit on rtprio would suffice, but not every engine may raise limits.
 _REAL_TIME = ["--cap-add", "SYS_NICE"]
-# Where the kernel schedules real-time tasks by group (cgroup v1), a group has to be given its share of a second, too,
-# out of the engine's (dockerd --cpu-rt-runtime). Two runs side by side fit into the usual 950000.
+# If the kernel schedules real-time tasks by group (cgroup v1), a container also needs a share of each second out of the
+# engine's (dockerd --cpu-rt-runtime). Two runs side by side fit into the usual 950000 µs.
 ENGINE_BUDGET = Path("/sys/fs/cgroup/cpu/docker/cpu.rt_runtime_us")
 BUDGET_US = 450_000
 
 
 def real_time_options() -> list[str]:
-    """Once a container of the engine runs: only then its group is there."""
+    """The options for SCHED_FIFO. The engine's group exists only while a container runs."""
     try:
         budget = int(ENGINE_BUDGET.read_text())
     except (OSError, ValueError):
@@ -105,9 +105,9 @@ def inside(spec: RunSpec) -> tuple[RunSpec, list[tuple[Path, Path]]]:
 
 
 def stack_inside(stack: StackRun) -> tuple[StackRun, list[tuple[Path, Path]]]:
-    """The stack as the containers see it, and its files as pairs of host's and container's path. They have the folder
-    of peer.yaml, and the files outside of it that the commands name. A program of this project, and one that was found
-    on PATH, is the image's."""
+    """The stack as the containers see it, and its files as pairs of host's and container's path: the folder of
+    peer.yaml, and other files that the commands name. Programs of this project and those on PATH are taken from the
+    image."""
     folder = stack.file.parent
     mounts = {folder: STACK / "peer"}
 
@@ -134,8 +134,8 @@ def _stack_mounts(spec: RunSpec) -> list[str]:
 
 
 def _is_restricted(controller: str) -> bool:
-    """Whether the kernel keeps a congestion controller from ordinary users: the machine's setting, read-only in network
-    namespaces. A kernel whose default is another keeps cubic from them."""
+    """Whether ordinary users may not use a congestion controller. This is a setting of the machine, read-only in
+    network namespaces. A kernel with another default may restrict cubic."""
     name = "reno" if controller == "newreno" else controller
     return name not in Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text().split()
 
@@ -149,12 +149,13 @@ def server_needs_net_admin(spec: RunSpec) -> bool:
 
 
 def _container_needs_net_admin(spec: RunSpec) -> bool:
-    """The relay runs in the server's container."""
+    """Whether the server, or the relay in its container, needs the capability."""
     return server_needs_net_admin(spec) or (spec.stack is not None and relay_needs_net_admin(spec.stack))
 
 
 def server_user(spec: RunSpec) -> int:
-    """The server is an ordinary user, but for that one case: who is not root cannot have a capability."""
+    """The server's user: an ordinary one, or root if the container needs CAP_NET_ADMIN, which other users cannot
+    have."""
     return 0 if _container_needs_net_admin(spec) else os.geteuid() or SERVER_UID
 
 
@@ -172,7 +173,7 @@ def server_command(spec: RunSpec, run_dir: Path, name: str, owner: str) -> list[
 
 
 def relay_command(stack: StackRun, server: str) -> list[str]:
-    """The server's relay of a stack, in the server's container; it ends with that at the latest."""
+    """The command of a stack's relay in the server's container. It ends at the latest with the container."""
     return [
         *("docker", "exec", "--workdir", str(RESULTS), server),
         *runspec.relay_server_command(stack_inside(stack)[0]),
@@ -220,10 +221,10 @@ def _engine(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def why_not() -> str | None:
-    """Why no containers can run here; None when they can."""
+    """Why containers cannot run here. None: they can."""
     if shutil.which("docker") is None:
         return "the program 'docker' is not there; install the Debian package docker.io."
-    # Without an engine `docker info --format` of Debian 12 tells of its template alone.
+    # Without an engine, `docker info --format` of Debian 12 only reports an error in the template.
     done = _engine("version", "--format", "{{.Server.Version}}")
     if done.returncode != 0 or not done.stdout.strip():
         reason = (done.stderr.strip().splitlines() or ["it said nothing"])[-1].partition(". ")[0]
@@ -232,7 +233,7 @@ def why_not() -> str | None:
 
 
 def check_engine() -> None:
-    """Raises UserError with the one thing that is missing."""
+    """Raises UserError with the requirement that is missing."""
     reason = why_not()
     if reason is not None:
         raise UserError(reason)
@@ -242,7 +243,7 @@ def check_engine() -> None:
 
 
 def image_ids() -> dict[str, str]:
-    """The images by their content: what a run's identity takes for its programs."""
+    """The images' IDs, which are the programs' hashes in a run's identity."""
     ids: dict[str, str] = {}
     for image in (CLIENT_IMAGE, SERVER_IMAGE):
         done = _engine("image", "inspect", "--format", "{{.Id}}", image)
@@ -263,7 +264,7 @@ def facts() -> dict[str, Any]:
 
 
 def read_files(container: str, files: list[Path]) -> str:
-    """The text of files of a running container, one after the other; empty where it is gone."""
+    """The joined text of files of a running container. Empty if the container is gone."""
     return _engine("exec", container, "cat", *map(str, files)).stdout
 
 
@@ -271,11 +272,11 @@ def remove(names: list[str]) -> None:
     _engine("rm", "--force", "--volumes", *names)
 
 
-# ---- what a killed campaign leaves
+# ---- containers that a killed campaign left
 
 
 def _start_time(pid: int) -> str | None:
-    """Field 22 of /proc/PID/stat: process IDs are used again, together with it they are not."""
+    """The start time of a process, field 22 of /proc/PID/stat. Together with it, a process ID is unique."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:

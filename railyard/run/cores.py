@@ -1,5 +1,5 @@
-"""One run a core at a time, whoever starts it: an abstract Unix socket stands for each core, and whoever listens there
-has it. The name goes with the process, so nothing is left to clear up."""
+"""Lets one run at a time use a core, across all processes. An abstract Unix socket stands for each core; the process
+that listens there holds the core. The name ends with the process, so nothing has to be removed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _take(core: int) -> socket.socket | None:
 
 
 async def _wait_for(core: int) -> None:
-    """Until its holder lets it go: that resets the connection."""
+    """Waits until the holder of a core releases it, which resets the connection."""
     with suppress(OSError):
         reader, writer = await asyncio.open_unix_connection(_name(core))
         try:
@@ -47,7 +47,7 @@ async def _wait_for_any(cores: list[int]) -> None:
 
 @asynccontextmanager
 async def one_core() -> AsyncIterator[int]:
-    """A core that this process may use and nobody else has, for as long as the context lasts."""
+    """Waits for a core that no other run uses, and holds it as long as the context lasts."""
     cores = sorted(os.sched_getaffinity(0))
     while True:
         for core in cores:

@@ -1,4 +1,4 @@
-"""Was the emulator on time? A wall-clock run whose links were late measured the machine, and is void."""
+"""Judges whether the emulator was on time. A wall-clock run whose links were late measured the machine and is void."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from railyard.run.lateness import MAX_ADDED, Added, Lateness
 from railyard.run.linkevents import DoneEvent
 from railyard.run.machine import Machine
 
-# The limits, all of them. A run that exceeds one on any link or device is void, is repeated, and is never averaged in.
-# The first is lateness.MAX_ADDED: the share of a figure that lateness can have added to it. Where a run has no record
-# of lateness over time, deliveries count instead:
+# All limits. A run that exceeds one on any link or device is void: it is repeated and counts in no figure. The first
+# limit is lateness.MAX_ADDED, the share of a figure that lateness can have added. If a run has no record of lateness
+# over time, these two limits on deliveries hold instead:
 MAX_P99_LATENESS_US = 1000  # per link: p99 of actual departure − scheduled departure
 MAX_SHARE_OVER_1MS = 0.01  # per link: deliveries more than 1 ms late / deliveries
 MAX_SHARE_MISSED = 0.001  # per link: opportunities missed by the emulator's own fault / opportunities
-MISSED_FLOOR = 3  # … and more than so many: of a slow link's few opportunities, one is already over the share
+MISSED_FLOOR = 3  # … and more than this number: one of a slow link's few opportunities already exceeds the share
 MAX_DEVICE_DROPS = 0  # per device: packets lost outside of the emulated queue
-MAX_EVENT_LATENESS_US = 10_000  # per link event: when it took effect − when it should have
-# In the kernel arena time waits for the emulator, which still counts what its own system calls cost.
+MAX_EVENT_LATENESS_US = 10_000  # per link event: time at which it took effect − its time
+# In the kernel arena time waits for the emulator, but the emulator's own system calls take time.
 MAX_EXACT_LATENESS_US = 50  # per link: the largest lateness
-MAX_TRIES = 5  # the first try and four repetitions, at the end of the campaign and while its time for them lasts
+MAX_TRIES = 5  # the first try and at most four repetitions, at the end of the campaign
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class Fidelity:
     missed: int
     device_drops: int
     sched_fifo: bool
-    # What the processors did meanwhile, and of a void run what made it late; none in records of before.
+    # The processors' work during the run. None in records of earlier versions.
     machine: dict[str, Any] | None = None
     endpoints_fifo: bool | None = None  # player, server and relays ran under SCHED_FIFO
-    # What lateness can have added to the figures that the run reports: lateness.Added.
+    # lateness.Added: the most that lateness can have added to the run's figures.
     added: dict[str, Any] | None = None
     kept_awake: bool | None = None
     cause: str | None = None
@@ -53,7 +53,7 @@ class Fidelity:
 
 
 def _late_events(events: Sequence[DoneEvent], duration_s: float) -> list[str]:
-    """What is wrong with the link events of a run; those after its end are not."""
+    """The link events that were late or not done, in words. Events after the end of the run do not count."""
     reasons = []
     for event in events:
         what = f"link event '{event.command}' at {event.t_s:g} s"
@@ -74,10 +74,10 @@ def judge(
     lateness: Lateness | None = None,
     added: Added | None = None,
 ) -> Fidelity:
-    """The verdict on the summary that mpshell wrote, and on the link events of the run; `machine`: what the processors
-    did meanwhile; `endpoints_fifo`: whether what ran outside of mpshell was real-time; `lateness` and `added`: what
-    mpshell recorded over time, and the bounds that follow. `exact`: mpshell ran in virtual time, where it may miss
-    nothing and be late by microseconds only."""
+    """The verdict on mpshell's summary and on the link events of a run. `machine`: the processors' work during the run.
+    `endpoints_fifo`: whether the programs outside of mpshell were real-time. `lateness` and `added`: mpshell's record
+    of lateness over time, and the bounds that follow. `exact`: mpshell ran in virtual time, where it may miss nothing
+    and be late by MAX_EXACT_LATENESS_US at most."""
     kept_awake = summary.get("keep_awake", {}).get("done")
     reasons = _late_events(events, summary.get("duration_s", 0.0))
     p50, p99, worst = [0.0], [0.0], [0.0]

@@ -1,10 +1,10 @@
-"""Where results go: one folder for each distinct (name, arena, settings, traces, programs), and a link with the name.
+"""Folders of results: one for each distinct (name, arena, settings, traces, programs), and a link with the name.
 
-    results/demo-sim-3f9a01c2    a folder; `folder.json` in it says what its results depend on
-    results/demo                 a link that names the folder of the last command for this name
+    results/demo-sim-3f9a01c2    a folder; its `folder.json` has all facts that its results depend on
+    results/demo                 a link to the folder of the last command for this name
 
-What the results depend on is hashed: that is the folder's identity. The same command finds its folder again; any other
-makes a new one. No folder is ever replaced, and a name is only ever moved to another folder.
+The hash of these facts is the folder's identity. The same command finds its folder again; any other command makes a new
+one. A folder is never replaced; only the link moves to another folder.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LOCK = ".lock"
 NEW = ".new-"  # a folder that is being made
 REMOVED = ".removed-"  # a folder that is being removed
 HASH_LETTERS = 8
-# What lies in a folder of results that no `folder.json` names: those of earlier versions, and those made by hand.
+# Files of which a folder of results has at least one; those of earlier versions have no `folder.json`.
 MARKS = (FILE, "campaign.json", "exhibit.json", "population.json", "runs.parquet")
 
 OUT_HELP = "Folder of the results. Default: a new folder in results/, with the link results/NAME."
@@ -44,7 +44,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Identity:
-    """What results depend on. `facts`: JSON with everything that decides them; the same facts, the same results."""
+    """The identity of results. `facts`: JSON with everything that decides them."""
 
     name: str
     arena: str
@@ -61,12 +61,12 @@ class Identity:
 
 
 def read_facts(folder: Path) -> dict[str, Any]:
-    """`folder.json`; empty where there is none that can be read."""
+    """`folder.json`. Empty if there is none or it cannot be read."""
     return read_object(folder / FILE) or {}
 
 
 def shown(path: Path) -> str:
-    """A path as short as it is clear from here."""
+    """A path for output, relative to the current folder if it is below that."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
@@ -80,8 +80,8 @@ def _cannot_write(folder: Path, error: OSError) -> UserError:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """One command writes into a folder at a time; the lock goes with the process."""
-    try:  # of a folder that came from elsewhere the lock may be a link to any file
+    """Lets one command at a time write into a folder. The lock ends with the process."""
+    try:  # in a folder from elsewhere, the lock may be a link to any file
         lock = os.fdopen(os.open(folder / LOCK, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666), "w")
     except OSError as error:
         raise _cannot_write(folder, error) from None
@@ -99,7 +99,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _is_lock(lock: TextIO, folder: Path) -> bool:
-    """Whether the file is still the lock: its last holder may have removed it between our opening and locking."""
+    """Whether the file is still the lock: its last holder may have removed it after this process opened it."""
     try:
         return os.path.samestat(os.fstat(lock.fileno()), (folder / LOCK).stat())
     except FileNotFoundError:
@@ -111,7 +111,7 @@ def _taken(folder: Path) -> UserError:
 
 
 def write_json(file: Path, content: dict[str, Any]) -> None:
-    """Written beside and renamed: it is complete or not there."""
+    """Writes a file completely or not at all."""
     write_whole(file, json.dumps(content, indent=1) + "\n")
 
 
@@ -131,7 +131,7 @@ def _numbered(results: Path, stem: str) -> Iterator[Path]:
 
 
 def find_existing(identity: Identity, results: Path | None = None) -> Path | None:
-    """The folder of these results that was made last; none where there is none, or no folder of results."""
+    """The folder of these results that was made last. None: there is none."""
     existing = None
     for folder in _numbered(results or RESULTS_DIR, identity.stem):
         if not folder.is_dir():
@@ -142,7 +142,7 @@ def find_existing(identity: Identity, results: Path | None = None) -> Path | Non
 
 
 def _make(results: Path, identity: Identity, *, fresh: bool) -> Path:
-    """A new folder, with its `folder.json` from the first moment on."""
+    """Makes a new folder, which has its `folder.json` from the first moment on."""
     partial = Path(tempfile.mkdtemp(prefix=NEW, dir=results))
     partial.chmod(0o777 & ~_umask())
     _write_facts(partial, identity, fresh=fresh)
@@ -168,7 +168,7 @@ def _umask() -> int:
 
 
 def point(results: Path, name: str, folder: Path) -> None:
-    """Makes the name a link to the folder, from one moment to the next."""
+    """Makes the name a link to the folder, atomically."""
     partial = results / f"{NEW}{name}-{os.getpid()}"
     partial.unlink(missing_ok=True)
     partial.symlink_to(folder.relative_to(results), target_is_directory=True)
@@ -176,7 +176,7 @@ def point(results: Path, name: str, folder: Path) -> None:
 
 
 def _set_aside(results: Path, name: str, tell: Tell) -> None:
-    """A folder that has the name itself, from a version that gave names to folders: it stays, under another name."""
+    """Renames a folder that has the name itself, which comes from an earlier version."""
     old = results / name
     if old.is_symlink() or not old.exists():
         return
@@ -192,7 +192,7 @@ def _set_aside(results: Path, name: str, tell: Tell) -> None:
 
 
 def differences(here: Any, there: Any, path: str = "") -> list[str]:
-    """The settings in which two facts differ, by name."""
+    """The names of the settings in which two facts differ."""
     if isinstance(here, dict) and isinstance(there, dict):
         names = [*here, *(name for name in there if name not in here)]
         parts = [differences(here.get(name), there.get(name), f"{path}.{name}" if path else name) for name in names]
@@ -202,7 +202,7 @@ def differences(here: Any, there: Any, path: str = "") -> list[str]:
 
 @contextmanager
 def _given(out: Path, identity: Identity, *, fresh: bool) -> Iterator[Path]:
-    """A folder that the user named: empty, or with these results in it and no others; not within other results."""
+    """The folder that the user named, locked. It must be without results or have these, and not lie within others."""
     facts = read_facts(out)
     around = next((one for one in out.parents if any((one / mark).is_file() for mark in (FILE, "campaign.json"))), None)
     if not facts and around is not None:
@@ -226,7 +226,7 @@ def _given(out: Path, identity: Identity, *, fresh: bool) -> Iterator[Path]:
 
 
 def _short(names: list[str]) -> list[str]:
-    """The first of them, without what repeats: `settings.player.fps` is `player.fps`."""
+    """The first names, without `settings.`: `settings.player.fps` is `player.fps`."""
     plain = [name.removeprefix("settings.") for name in names if name != "runs"]
     return [*plain[:4], *(["more"] if len(plain) > 4 else [])]
 
@@ -235,9 +235,9 @@ def _short(names: list[str]) -> list[str]:
 def results_folder(
     identity: Identity, tell: Tell, *, out: Path | None = None, fresh: bool = False, results: Path | None = None
 ) -> Iterator[Path]:
-    """The folder of these results, locked: the one that is there, or a new one. Its name names it from then on.
+    """The folder of these results, locked: an existing one or a new one. The link with the name then leads to it.
 
-    `out`: the user's own folder instead, to which no name is given. `fresh`: another folder even where there is one.
+    `out`: the user's folder instead, without a link. `fresh`: a new folder even if there is one.
     """
     if out is not None:
         with _given(out.resolve(), identity, fresh=fresh) as folder:
@@ -259,7 +259,7 @@ def results_folder(
 
 
 def name_of(folder: Path) -> str | None:
-    """Whose results the folder has; those of earlier versions say so in `campaign.json`."""
+    """The name of a folder's results. Folders of earlier versions have it in `campaign.json`. None: unknown."""
     if facts := read_facts(folder):
         return str(facts.get("name"))
     try:
@@ -269,7 +269,7 @@ def name_of(folder: Path) -> str | None:
 
 
 def siblings(folder: Path, name: str) -> list[Path]:
-    """Other folders of results of that name beside this one, the newest first; not those that were to be fresh."""
+    """The other folders of results of that name beside this one, newest first, without fresh ones."""
     folders = [
         other
         for other in folder.parent.iterdir()
@@ -280,7 +280,7 @@ def siblings(folder: Path, name: str) -> list[Path]:
 
 
 def link_file(source: Path | str, target: Path | str) -> str:
-    """The same file once more, by a hard link; a copy, complete or not there, where that is not possible."""
+    """Makes a hard link to a file or, if that is not possible, a copy, completely or not at all."""
     try:
         os.link(source, target)
     except OSError:
@@ -291,23 +291,23 @@ def link_file(source: Path | str, target: Path | str) -> str:
 
 
 def is_readable(folder: Path) -> bool:
-    """Whether this user may read all files of a folder: keys of another user's run are that user's alone."""
+    """Whether this user may read all files of a folder. Key files are readable by their owner only."""
     return all(os.access(file, os.R_OK) for file in (folder, *folder.rglob("*")))
 
 
 def linked_copy(source: Path, target: Path) -> None:
-    """The folder once more, its files by hard links."""
+    """Copies a folder, with hard links for its files."""
     shutil.copytree(source, target, symlinks=True, copy_function=link_file)
 
 
 def set_aside(file: Path, folder: Path) -> None:
-    """Moves what is in the way of a result into a folder of the leftovers, under a name that is free there."""
+    """Moves a file or folder that is in the way of a result into `folder`, under a free name."""
     folder.mkdir(parents=True, exist_ok=True)
     file.rename(next(place for place in _numbered(folder, file.name) if not place.exists()))
 
 
 def remove_folder(folder: Path, results: Path) -> None:
-    """Removes a folder of results. What was begun and not ended is under a name that `clean --leftovers` knows."""
+    """Removes a folder of results. If this is interrupted, `clean --leftovers` finds the rest by its name."""
     removed = results / f"{REMOVED}{os.getpid()}-{folder.name}"
     if not all(os.access(place, os.W_OK) for place in (folder, folder.parent, results)):
         raise UserError(f"{folder}: it cannot be removed: this user may not write there, or nobody may.")

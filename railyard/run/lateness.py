@@ -1,8 +1,8 @@
-"""What lateness can have added to a result: a bound.
+"""Bounds how much lateness can have added to a result.
 
-What ends a chunk late is a chain of events, each of which waits for the one before: a packet leaves a link, an endpoint
-handles it and sends another, which leaves a link at least one one-way delay later, and so on. Each event is late by at
-most what was recorded at its time. The bound is the largest sum of lateness over any such chain.
+A chunk ends late because of a chain of events, each of which waits for the one before: a packet leaves a link, an
+endpoint handles it and sends another, which leaves a link at least one one-way delay later, and so on. Each event is
+late by at most what was recorded at its time. The bound is the largest sum of lateness over any such chain.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from railyard.base.jsonl import Event
 from railyard.stats.statistics import nearest_rank
 
 SLOT_MS = 5.0  # of mpshell's record of lateness
-MAX_ADDED = 0.02  # of what a run reports: more voids it
+MAX_ADDED = 0.02  # of a figure of a run: more makes the run void
 
 
 @dataclass(frozen=True)
 class Chain:
-    """The lateness of links and of endpoints, in µs, slot by slot, and the spacing of a chain's events."""
+    """The lateness of links and of endpoints in each slot, µs, and the least delay between a chain's events."""
 
     links_us: Sequence[float]
     endpoints_us: Sequence[float]
@@ -32,15 +32,16 @@ class Chain:
     slot_ms: float = SLOT_MS
 
     def bound_us(self, begin_s: float, end_s: float) -> float:
-        """What lateness can have added between two times of the run, since t0.
+        """The most that lateness can have added between two times since t0, in µs.
 
-        L(i), E(i): lateness of links and endpoints in slot i; d: the delay in slots. Backward over the slots,
+        L(i), E(i): lateness of links and endpoints in slot i; d: the delay in slots. From the last slot to the first,
 
             A(i) = max(A(i + 1), B(i), L(i) + B(i + L(i)))           the chain waits for a link,
             B(i) = max(B(i + 1), A(i + d), E(i) + A(i + E(i) + d))   the chain waits for an endpoint,
 
-        and the bound is A of the first slot. With a delay below a slot, d is one slot, and L and E count as often as a
-        chain fits into it. Example: 15 ms of delay, links 0.1 ms late and endpoints on time: 0.1 ms for each 15 ms.
+        and the bound is A of the first slot. If the delay is less than a slot, d is one slot, and L and E are
+        multiplied by the number of delays in a slot. Example: 15 ms of delay, links 0.1 ms late and endpoints on time:
+        0.1 ms for each 15 ms.
         """
         first = max(0, math.floor(1000 * begin_s / self.slot_ms))
         slots = min(max(len(self.links_us), len(self.endpoints_us)), math.ceil(1000 * end_s / self.slot_ms)) - first
@@ -66,23 +67,24 @@ class Chain:
 
 
 def on_endpoints(timers_us: Sequence[float]) -> list[float]:
-    """The lateness that endpoints may have had where timers woke late: what a timer always costs is none of theirs."""
+    """The lateness of endpoints that follows from that of timers: the excess over the median, which timers always
+    cost."""
     usual = median(timers_us) if timers_us else 0.0
     return [max(0.0, value - usual) for value in timers_us]
 
 
 @dataclass(frozen=True)
 class Lateness:
-    """What mpshell recorded of a run, µs in each slot: `--lateness` (docs/reference/mpshell.md)."""
+    """mpshell's record of a run's lateness, µs in each slot: `--lateness` (docs/reference/mpshell.md)."""
 
     links_us: list[float]
     timers_us: list[float]
-    waits_us: list[float]  # player, server and relays could not run
+    waits_us: list[float]  # time for which player, server and relays could not run
     delay_ms: float
 
     @classmethod
     def read(cls, file: Path, delay_ms: float) -> Lateness | None:
-        """None where there is no file. `delay_ms`: the shortest one-way delay of the links."""
+        """Reads the record. None: there is no file. `delay_ms`: the shortest one-way delay of the links."""
         if not file.is_file():
             return None
         lines = [line for line in file.read_text().splitlines() if not line.startswith("#")]
@@ -111,7 +113,7 @@ class Lateness:
 
 @dataclass(frozen=True)
 class Reported:
-    """A figure that a run reports, and what lateness can have added to it."""
+    """A figure that a run reports, and the most that lateness can have added to it."""
 
     name: str
     value_s: float
@@ -153,8 +155,9 @@ def _spans(events: Sequence[Event], end_s: float) -> dict[int, tuple[float, floa
 
 
 def added(lateness: Lateness, events: Sequence[Event], start_s: float) -> Added:
-    """What lateness can have added to what the player's log reports; `start_s`: its time 0, since t0 of the links. A
-    play without a first frame that ended before an answer could have come owes its end to no link: nothing is added."""
+    """The most that lateness can have added to the figures of the player's log. `start_s`: the log's time 0, in s since
+    t0 of the links. If a play without a first frame ended before an answer could arrive, links did not delay its end:
+    nothing is added."""
     chain = lateness.chain
     end_s = max((float(event["t"]) for event in events if "t" in event), default=0.0)
     summary = next((event for event in reversed(events) if event.get("event") == "summary"), {})
@@ -165,7 +168,7 @@ def added(lateness: Lateness, events: Sequence[Event], start_s: float) -> Added:
     late = {chunk: chain.bound_us(start_s + a, start_s + b) / 1e6 for chunk, (a, b) in spans.items()}
     times = {chunk: b - a for chunk, (a, b) in spans.items()}
     figures = []
-    if first_frame_s is None:  # what such a play reports is its end
+    if first_frame_s is None:  # such a play reports only its end
         figures.append(Reported("time to its end", end_s, chain.bound_us(start_s, start_s + end_s) / 1e6))
     else:
         bound_s = chain.bound_us(start_s, start_s + first_frame_s) / 1e6

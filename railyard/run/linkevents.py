@@ -1,7 +1,7 @@
-"""`link_events` of a wall-clock run: a thread tells mpshell, over its control socket, what changes and when.
+"""`link_events` of a wall-clock run: a thread sends each change to mpshell's control socket at its time.
 
 In virtual time the simulator makes the changes itself, at their microsecond. Here each is sent at its time after t0,
-the moment at which the command starts, and mpshell answers when it took effect; the difference is part of the verdict.
+when mpshell's command starts. mpshell answers with the time of its effect; the difference is part of the verdict.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Any
 from railyard.experiment.model import LinkEvent
 
 _CONNECT_TRY_S = 0.002
-_PRIORITY = 1  # real-time, where permitted; mpshell's own loop stands above
+_PRIORITY = 1  # real-time, if permitted; mpshell's own loop has a higher one
 
 
 @dataclass(frozen=True)
 class DoneEvent:
-    """One command of one event, and when it was done, s since t0; None if the run ended before."""
+    """One command of an event. `done_s`: when it took effect, in s since t0. None: the run ended before."""
 
     t_s: float
     command: str
@@ -39,12 +39,12 @@ class DoneEvent:
 
 
 def _text(value: str | float) -> str:
-    """Decimals only: neither mpshell nor the simulator reads an exponent."""
+    """A value as text without an exponent, which neither mpshell nor the simulator reads."""
     return value if isinstance(value, str) else f"{value:.9f}".rstrip("0").rstrip(".")
 
 
 def commands(event: LinkEvent) -> list[str]:
-    """Commands to mpshell: one for each thing that changes, in the simulator's order."""
+    """The commands to mpshell: one for each changed property, in the simulator's order."""
     target = event.path if event.direction == "both" else f"{event.path}:{event.direction}"
     said = [f"{event.state} {target}"] if event.state is not None else []
     for word, *values in (
@@ -66,7 +66,7 @@ def commands(event: LinkEvent) -> list[str]:
 
 
 class Conductor(threading.Thread):
-    """Sends the events of a run. Ends by itself: with the last event, with the command, or when told to stop."""
+    """Sends the events of a run. Ends with the last event, when the command has ended, or by `finish`."""
 
     def __init__(self, events: tuple[LinkEvent, ...], folder: Path) -> None:
         super().__init__(name="link events", daemon=True)
@@ -78,7 +78,7 @@ class Conductor(threading.Thread):
         self._ended = threading.Event()
 
     def finish(self) -> list[DoneEvent]:
-        """Waits for the thread, which with mpshell has nobody to wait for, and returns what was done."""
+        """Ends the thread, once mpshell has ended, and returns the events."""
         self._ended.set()
         if self.ident is not None:
             self.join()
@@ -86,14 +86,14 @@ class Conductor(threading.Thread):
         return self.done
 
     def run(self) -> None:
-        with suppress(OSError):  # not permitted: then events come when the scheduler lets them
+        with suppress(OSError):  # if it is not permitted, events may be late
             os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(_PRIORITY))
         with suppress(OSError), socket.socket(socket.AF_UNIX) as control:  # the command has ended
             if self._connect(control):
                 self._conduct(control)
 
     def _connect(self, control: socket.socket) -> bool:
-        """Connects when mpshell listens; false if it never did."""
+        """Connects once mpshell listens. False: it never did."""
         while not self._ended.is_set():
             with suppress(FileNotFoundError, ConnectionRefusedError):
                 control.connect(self.control)
@@ -111,7 +111,7 @@ class Conductor(threading.Thread):
             control.sendall(f"{event.command}\n".encode())
             answer = json.loads(answers.readline() or "{}")
             if not answer.get("ok"):
-                # At the end of the command there is no answer, or this one, and the event is beyond the run.
+                # If the command has ended, there is no answer, or this one: the event is after the run.
                 error = answer.get("error", "the command has ended")
                 self.refusal = None if error == "the command has ended" else f"'{event.command}': {error}"
                 return

@@ -1,4 +1,4 @@
-"""A play while it goes on, read from the files that its programs write: links, buffer and stalls, for the terminal."""
+"""Shows plays under way in the terminal: links, buffer and stalls, from the files that the programs write."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from rich.text import Text
 
 from railyard.run.runspec import RunSpec
 
-BIN_S = 0.5  # of the picture of a link
+BIN_S = 0.5  # width of a bar in a link's picture
 BINS = 40
 BARS = " ▁▂▃▄▅▆▇█"
 BUFFER_CELLS = 20
-BUFFER_S = 5.0  # a bar that is full
-LOGS = (".player/player.jsonl", "player.jsonl")  # where the player writes, as another user and as this one
+BUFFER_S = 5.0  # at which the buffer's bar is full
+LOGS = (".player/player.jsonl", "player.jsonl")  # the player's log, if it runs as another user and as this one
 
 
 class _Tail:
-    """The complete lines added to a file since the last look."""
+    """Reads the complete lines that were added to a file since the last call."""
 
     def __init__(self, *places: Path) -> None:
         self._places = places
@@ -46,13 +46,13 @@ class _Tail:
 
 @dataclass
 class LinkNow:
-    """One downlink: Mbps by bin, of what the trace offered and of what was delivered."""
+    """One downlink: offered and delivered rate in each bin, in Mbps."""
 
     offered: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     delivered: dict[int, float] = field(default_factory=lambda: defaultdict(float))
 
     def add(self, line: bytes) -> None:
-        """A line of mm-link's log: `MS # BYTES` is an opportunity, `MS - BYTES DELAY` a delivery."""
+        """Adds a line of the link log: `MS # BYTES` is an opportunity, `MS - BYTES DELAY` a delivery."""
         fields = line.split()
         if len(fields) < 3 or not fields[0].isdigit():
             return
@@ -63,7 +63,7 @@ class LinkNow:
             self.delivered[place] += int(fields[2]) * 8 / BIN_S / 1e6
 
     def picture(self, now: int) -> str:
-        """The delivered rate of the last bins as bars, as high as the most that was offered."""
+        """The delivered rate of the last BINS bins as bars. A full bar is the highest rate of any bin."""
         first = max(0, now - BINS)
         most = max([*self.offered.values(), *self.delivered.values(), 1e-9])
         return "".join(_bar(self.delivered[place] / most) for place in range(first, now))
@@ -87,7 +87,7 @@ class PlayNow:
         self._link_logs = {name: _Tail(folder / "links" / f"{name}.down.log") for name in self.links}
 
     def look(self) -> None:
-        """Reads what is new."""
+        """Reads new lines of the logs."""
         for line in self._log.lines():
             try:
                 event = json.loads(line)
@@ -114,7 +114,7 @@ class PlayNow:
 
     @property
     def stalled_now_s(self) -> float:
-        """In all, with the stall under way."""
+        """Time stalled so far, including a stall under way."""
         return self.stalled_s + (0.0 if self._stalled_since is None else self.t_s - self._stalled_since)
 
     @property
@@ -146,7 +146,7 @@ class PlayNow:
 
 
 class Picture:
-    """The plays under way, and what each that has ended came to."""
+    """The plays under way, and the time stalled of each that has ended."""
 
     def __init__(self, runs: Path, prefix: str) -> None:
         self._runs, self._prefix = runs, prefix

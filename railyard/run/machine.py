@@ -1,4 +1,4 @@
-"""What the machine's processors did during a run: for the run itself, for others, for the host of a virtual machine."""
+"""The work of the machine's processors during a run: for the run, for other processes, for a virtual machine's host."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Machine:
     busy_s: float  # in processes and in the kernel of this machine
     steal_s: float  # taken by the host
     guest_s: float  # of busy_s: in virtual machines on this one
-    own_s: float | None  # of busy_s: the run's own processes; none where they are not this process's children
+    own_s: float | None  # of busy_s: in the run's processes; None: they are not this process's children
 
     @property
     def others_s(self) -> float | None:
@@ -34,7 +34,7 @@ class Machine:
 
     @property
     def others_cores(self) -> float | None:
-        """How many cores other processes kept busy, on average."""
+        """The mean number of cores that other processes kept busy. None: unknown."""
         return None if self.others_s is None or self.wall_s <= 0 else self.others_s / self.wall_s
 
     def as_json(self) -> dict[str, Any]:
@@ -43,7 +43,8 @@ class Machine:
 
 
 def parse(text: str, ticks: int) -> tuple[int, dict[str, float]]:
-    """Cores, and seconds by column, of the text of /proc/stat (proc(5)); old kernels have fewer columns."""
+    """The number of cores, and seconds by column, from the text of /proc/stat (proc(5)). Old kernels have fewer
+    columns."""
     lines = [line.split() for line in text.splitlines() if line.startswith("cpu")]
     counts = dict.fromkeys(_COLUMNS, 0.0)
     counts |= {name: int(word) / ticks for name, word in zip(_COLUMNS, lines[0][1:], strict=False)}
@@ -57,7 +58,7 @@ def _own_s() -> float:
 
 
 class Watch:
-    """Counts from now on."""
+    """Counts processor time from its creation on."""
 
     def __init__(self) -> None:
         self._begin, self._before, self._own_before = time.monotonic(), self._read(), _own_s()
@@ -66,7 +67,8 @@ class Watch:
         return parse(Path("/proc/stat").read_text(), os.sysconf("SC_CLK_TCK"))
 
     def stop(self, *, own_children: bool) -> Machine:
-        """`own_children`: the run's processes were children of this one, and have ended."""
+        """The processor time since the start. `own_children`: the run's processes were children of this one and have
+        ended."""
         cores, now = self._read()
         spent = {name: value - self._before[1][name] for name, value in now.items()}
         return Machine(

@@ -1,4 +1,4 @@
-"""What a run's files say of how it ended: the parts of its record that all arenas of real programs share."""
+"""How a run ended, from its files: the parts of the record that all arenas of real programs share."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ RELAY_RUN = "relay-run: "
 
 
 def last_words(log: Path) -> str:
-    """The last line; of a traceback of Python with the place in the program's own files. After a sentence of relay-run,
-    whose standard error the client's relay shares, what the relay said."""
+    """The last line of a log. With a Python traceback, also the place in the program's own files. A sentence of
+    relay-run is followed by the last line of the client's relay, which shares its standard error."""
     lines = [line.rstrip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("Run 'docker run --help'")]
     if not lines:
@@ -59,13 +59,14 @@ HANDSHAKES = ("MPJoin", "MPCapable", "MPFallback")
 
 
 def mptcp_counters(netstat: str) -> dict[str, int]:
-    """Those of handshakes, and what else is not 0."""
+    """The MPTCP counters of handshakes, and all others that are not 0."""
     counters = provenance.mptcp_counters(netstat)
     return {name: value for name, value in counters.items() if value or name.startswith(HANDSHAKES)}
 
 
 def outcome_of(run_dir: Path, shell: dict[str, Any], *, hung: bool) -> tuple[str, str]:
-    """How the run ended, and a phrase about it. The ends that the player names are results; the others are faults."""
+    """The outcome of the run, and a phrase about it. Outcomes that the player reports are results; others are
+    faults."""
     summary = summary_of(read_jsonl(run_dir / "player.jsonl"))
     if hung:
         return "hung", "the player outlived its own time limit and was ended"
@@ -78,8 +79,8 @@ def outcome_of(run_dir: Path, shell: dict[str, Any], *, hung: bool) -> tuple[str
 
 
 def after_death(run_dir: Path, dead: str | None, end: tuple[str, str]) -> tuple[str, str]:
-    """How the run ended, if `dead` had ended before it: the `server`, or its `relay`, without which a player that has
-    all of its video is well."""
+    """The outcome of a run if `dead` ended before it: the `server`, or its `relay`, which a player that has all of its
+    video no longer needs."""
     if dead == "server":
         return "server_died", f"the server ended during the run: {last_words(run_dir / 'server.stderr')}"
     if dead == "relay" and end[0] != "complete":
@@ -88,7 +89,7 @@ def after_death(run_dir: Path, dead: str | None, end: tuple[str, str]) -> tuple[
 
 
 def start_lag_s(run_dir: Path, emulator: dict[str, Any]) -> float | None:
-    """How long after the links the player started; none where it wrote no start."""
+    """The player's start in s since t0 of the links. None: a log does not have its time."""
     start = next((event for event in read_jsonl(run_dir / "player.jsonl") if event.get("event") == "start"), {})
     began, t0 = start.get("monotonic_us"), emulator.get("t0_monotonic_us")
     return None if began is None or t0 is None else (began - t0) / 1e6

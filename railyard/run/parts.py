@@ -1,4 +1,4 @@
-"""What an exhibit or a suite varies: each part changes fields of the experiment, and labels name it."""
+"""The parts that an exhibit or a suite varies: each changes fields of the experiment and is named in labels."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from railyard.experiment.model import Strict
 from railyard.run.runspec import RunSpec
 
 AT = "--"
-"""Between the label of a scheme and the part: `xlink--ratio-4`."""
+"""Separates a scheme's label and the part's key: `xlink--ratio-4`."""
 WHOLE = "all"
-"""The key of the only part where nothing is varied; labels do not name it."""
+"""The key of the only part if nothing is varied. Labels do not have it."""
 
 
 class Part(Strict):
@@ -26,13 +26,13 @@ class Part(Strict):
 
 
 def refuse_twins(parts: Sequence[Part]) -> None:
-    """Raises FieldError where two parts have one key."""
+    """Raises FieldError if two parts have the same key."""
     if len({part.key for part in parts}) != len(parts):
         raise FieldError("parts", "two parts have the same key; every part needs its own.")
 
 
 def merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with `change` over it, mapping by mapping; lists and values are replaced."""
+    """`base` with the members of `change`. Mappings are merged; lists and values are replaced."""
     result = dict(base)
     for key, value in change.items():
         old = result.get(key)
@@ -45,5 +45,5 @@ def label_of(scheme: str, key: str) -> str:
 
 
 def labelled(specs: list[RunSpec], part: Part) -> list[RunSpec]:
-    """The runs with the part in their labels, so that all parts live in one campaign."""
+    """The runs with the part in their labels, so that one campaign can have all parts."""
     return [spec.model_copy(update={"label": label_of(spec.label, part.key)}) for spec in specs]

@@ -1,7 +1,7 @@
-"""Whether this machine is on time now: `mpshell --probe`, a timer thread for each core above everything else.
+"""Measures whether this machine is on time now, with `mpshell --probe`: a timer thread of high priority on each core.
 
-An ordinary process cannot delay these threads. Where they wake late, the host of a virtual machine has halted or
-preempted a core, or the kernel has held it; see `cause`.
+An ordinary process cannot delay these threads. If they wake late, the host of a virtual machine has halted or preempted
+a core, or the kernel has held it; see `cause`.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from railyard.base.errors import UserError
 from railyard.base.paths import program
 from railyard.run.lateness import Chain, on_endpoints
 
-QUIET_SHARE = 0.015  # of the time: three quarters of what voids a run
-USUAL_DELAY_MS = 15.0  # one way, of a path: what late_share is for
-WINDOW_S = 1.5  # wait_until_quiet() measures for so long at a time,
-WINDOWS = 2  # … and wants so many quiet ones in a row
+QUIET_SHARE = 0.015  # of the time: three quarters of lateness.MAX_ADDED
+USUAL_DELAY_MS = 15.0  # one way: the delay for which late_share is computed
+WINDOW_S = 1.5  # length of a measurement of wait_until_quiet(),
+WINDOWS = 2  # … which waits for this number of quiet ones in a row
 PAUSE_S = 1.0  # between two windows while the machine is late
-MIN_STEAL = 0.05  # of all cores: below that it is not named
-SLACK_S = 20.0  # what mpshell may need beside the time measured
+MIN_STEAL = 0.05  # of all cores: below this, steal is not named
+SLACK_S = 20.0  # for mpshell beside the measured time
 
 
 @dataclass(frozen=True)
 class Timers:
-    """How late timer threads woke, one for each core."""
+    """The lateness of timer threads, one for each core."""
 
-    sched_fifo: bool  # else other processes may have delayed them
+    sched_fifo: bool  # False: other processes may have delayed them
     p50_us: float
     p99_us: float
     max_us: float
-    run_delay_share: float  # of their lateness, the part in which the core was occupied after the timer had fired
+    run_delay_share: float  # share of their lateness in which the core was occupied after the timer had fired
 
     @classmethod
     def of(cls, record: dict[str, Any]) -> Timers:
-        """From mpshell's record."""
+        """Reads mpshell's record."""
         late = record["lateness_us"]
         share = min(1.0, record["run_delay_s"] / record["late_s"]) if record["late_s"] > 0 else 0.0
         return cls(record["sched_fifo"], late["p50"], late["p99"], late["max"], share)
@@ -47,11 +47,11 @@ class Timers:
 
 @dataclass(frozen=True)
 class Probe:
-    """What was measured."""
+    """The result of a measurement."""
 
     seconds: float
     timers: Timers
-    late_share: float  # what such lateness can add to a result, as a share of it, with 15 ms of one-way delay
+    late_share: float  # the most that this lateness adds to a result, with a delay of USUAL_DELAY_MS
     steal_share: float  # taken by the host, of all cores
     cores: int
 
@@ -72,12 +72,12 @@ def _lateness(timers: Timers) -> str:
 
 
 def is_virtual(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
-    """Whether this machine says that it has a host."""
+    """Whether this is a virtual machine, by the processor's flags."""
     return any("hypervisor" in line.split() for line in cpuinfo.read_text().splitlines() if line.startswith("flags"))
 
 
 def cause(timers: Timers, steal_share: float) -> str:
-    """One sentence: why timers woke late."""
+    """Why timers woke late, in one sentence."""
     late = _lateness(timers)
     if not timers.sched_fifo:
         return f"Timers woke late ({late}); without the right to SCHED_FIFO it is not known why."
@@ -90,7 +90,8 @@ def cause(timers: Timers, steal_share: float) -> str:
 
 
 def measure(seconds: float, *, keep_awake: str = "auto") -> Probe:
-    """Measures for so long, with the cores kept awake as for a run. Raises UserError where mpshell is missing."""
+    """Measures for `seconds`, with the cores kept awake as for a run. Raises UserError if mpshell is missing or
+    fails."""
     command = [str(program("mpshell")), "--probe", f"{seconds:g}", "--keep-awake", keep_awake]
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + SLACK_S, check=False)
     if done.returncode != 0:
@@ -111,8 +112,8 @@ def measure(seconds: float, *, keep_awake: str = "auto") -> Probe:
 def wait_until_quiet(
     budget_s: float, tell: Callable[[Probe], None] = lambda _: None, *, keep_awake: str = "auto"
 ) -> bool:
-    """Waits until the machine has been on time for 3 s, at most for the budget; whether it is. `tell` gets each
-    measurement. Blocks; under asyncio: asyncio.to_thread()."""
+    """Waits until the machine has been on time for 3 s, at most for the budget. Returns whether it is. `tell` gets each
+    measurement. This blocks: under asyncio use asyncio.to_thread()."""
     deadline = time.monotonic() + budget_s
     quiet = 0
     while True:

@@ -1,4 +1,4 @@
-"""How a campaign goes, live: a bar on a terminal, one plain line per event anywhere else."""
+"""Shows the progress of a campaign: a bar on a terminal, else one line for each event."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from railyard.run.runspec import RunSpec
 
 FRAMES_A_SECOND = 4
 PARTIAL = ".partial-"  # before the name of a run's folder while the run goes on
-MANY = 24  # runs in virtual time that have a line each
+MANY = 24  # runs in virtual time up to which each has a line
 USUAL = ("complete", "time_limit")
 
 
@@ -46,7 +46,7 @@ def _one_line(record: dict[str, Any]) -> str:
 
 
 class Silent:
-    """Receives a campaign's progress. This one is for who tells of something larger than runs."""
+    """Receives a campaign's progress and ignores it, for callers that report something larger than runs."""
 
     def started(self, spec: RunSpec, attempt: int) -> None: ...
 
@@ -71,7 +71,8 @@ class Counted(Silent):
 
 
 class PlainReporter(Silent):
-    """A line a run; of many short ones, a line for each tenth of them, and one for each that did not go as usual."""
+    """Prints a line for each run. With many runs in virtual time, a line for each tenth of them, and one for each run
+    with another outcome than USUAL."""
 
     def __init__(self, console: Console, total: int, done: int = 0) -> None:
         self._console, self._total, self._done = console, total, done
@@ -107,7 +108,7 @@ class PlainReporter(Silent):
 
 
 class _Count(MofNCompleteColumn):
-    """How many runs are done; nothing beside a run under way."""
+    """The number of completed runs. Empty in the line of a single run."""
 
     def render(self, task: Task) -> Text:
         return Text() if task.total is None else super().render(task)
@@ -126,10 +127,10 @@ class _TimeLeft(ProgressColumn):
 
 
 class LiveReporter(PlainReporter):
-    """The plain lines, above a bar over all runs and a line for each run under way."""
+    """Prints the lines above a bar over all runs and a line for each run under way."""
 
     def _tell_tenth(self) -> None:
-        """The bar does."""
+        """Does nothing: the bar shows it."""
 
     def __init__(self, progress: Progress, total: int, done: int, picture: Picture | None) -> None:
         super().__init__(progress.console, total, done)
@@ -169,7 +170,7 @@ class LiveReporter(PlainReporter):
 
 @contextmanager
 def reporter(console: Console, total: int, done: int, runs: Path | None = None) -> Iterator[PlainReporter]:
-    """`runs`: the folder of runs on the wall clock, of which a picture is shown while they play."""
+    """The reporter for a console. `runs`: the folder of runs on the wall clock, which are shown while they play."""
     if not console.is_terminal:
         yield PlainReporter(console, total, done)
         return

@@ -1,5 +1,5 @@
-"""Whether this machine can be on time now: asked before a campaign on the wall clock, and waited for before void runs
-are repeated."""
+"""Checks before a campaign on the wall clock whether this machine is quiet, and waits for that before void runs are
+repeated."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ LOOK_S = 1.5
 
 
 class _StoppedError(Exception):
-    """The campaign was stopped meanwhile."""
+    """The campaign was stopped."""
 
 
 @dataclass(frozen=True)
 class Quiet:
-    """Asks the machine. `tell` gets the sentences; `measure` and `wait` are those of probe.py."""
+    """Probes the machine. `tell` gets sentences for the user."""
 
     tell: Callable[[str], None]
     keep_awake: str = "auto"
@@ -29,14 +29,15 @@ class Quiet:
     wait: Callable[..., bool] = probe.wait_until_quiet
 
     def look(self) -> bool:
-        """Before the start."""
+        """Measures once before the start. Says so if the machine is late. Returns whether it is quiet."""
         probe = self.measure(LOOK_S, keep_awake=self.keep_awake)
         if not probe.is_quiet:
             self.tell(f"{probe.sentence} On such a machine runs may be void; each is repeated once it is quieter.")
         return probe.is_quiet
 
     async def moment(self, budget_s: float) -> bool:
-        """Waits for a quiet moment, at most for the budget. When it is cancelled, the probe ends within two looks."""
+        """Waits for a quiet moment, at most for the budget. Returns whether there was one. If it is cancelled, the
+        waiting thread ends with its next measurement."""
         begin, stop = monotonic(), threading.Event()
         late: list[Probe] = []
 

@@ -1,4 +1,5 @@
-"""Programs under test run under SCHED_FIFO, below mpshell, so that a busy machine does not delay them."""
+"""SCHED_FIFO for programs under test, with a lower priority than mpshell, so that a busy machine does not delay
+them."""
 
 from __future__ import annotations
 
@@ -6,15 +7,15 @@ import os
 import resource
 from contextlib import suppress
 
-# As mpshell --real-time does with the player (emulator/mpshell/command.h).
+# The same as mpshell --real-time sets for the player (emulator/mpshell/command.h).
 PRIORITY = 30
-LIMIT_S = 3  # a program that uses a core for so long without sleeping gets SIGXCPU, and SIGKILL a second later
+LIMIT_S = 3  # of a core without sleeping: then a program gets SIGXCPU, and SIGKILL a second later
 RLIMIT_RTTIME = 15  # µs; the module resource has no name for it (Linux: asm-generic/resource.h)
 
 
 def enter(*, inherited: bool) -> None:
-    """For this process, where it is permitted. `inherited`: for its threads and children too, as a relay needs it whose
-    work is done by them."""
+    """Makes this process real-time, if permitted. `inherited`: also its future threads and children, which do the work
+    of a relay."""
     reset = 0 if inherited else os.SCHED_RESET_ON_FORK
     with suppress(OSError):
         resource.setrlimit(RLIMIT_RTTIME, (LIMIT_S * 1_000_000, (LIMIT_S + 1) * 1_000_000))
@@ -22,7 +23,7 @@ def enter(*, inherited: bool) -> None:
 
 
 def has_entered(pid: int) -> bool:
-    """Whether that process runs so; false where it is gone."""
+    """Whether a process runs under SCHED_FIFO. False if it is gone."""
     with suppress(OSError):
         return os.sched_getscheduler(pid) & ~os.SCHED_RESET_ON_FORK == os.SCHED_FIFO
     return False

@@ -1,4 +1,4 @@
-"""`run.json`: what a run's record says, the same in every arena."""
+"""The record of a run, `run.json`, which has the same form in every arena."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from railyard.run.runspec import RunSpec
 
 SCHEMA = 1
 ABOUT = ("run.json", "job.json", "kernel.log", "replay.html")
-"""Files of a run's folder that say how it was done, when and where, and not how it came out."""
+"""Files of a run's folder that are about how, when and where it was done. They are no outputs."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What an arena has to say of a run that it has carried out."""
+    """The facts about a run that its arena reports."""
 
     started: datetime
     wall_s: float
     outcome: str
     message: str
     fidelity: Fidelity
-    exits: dict[str, Any]  # how each program ended, by its name
+    exits: dict[str, Any]  # exit state of each program, by its name
     commands: dict[str, list[str]]
-    facts: dict[str, Any] = field(default_factory=dict)  # further members, and those that are not as by default
+    facts: dict[str, Any] = field(default_factory=dict)  # further members, and those with other values
 
     def record(self, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
-        """The run's record, of a single try. Its packet captures become one file for each endpoint."""
+        """The run's record, with this one try. Also joins the packet captures to one file for each endpoint."""
         captures.join(run_dir, [path.name for path in spec.paths])
         known = {
             "schema": SCHEMA,
@@ -62,15 +62,15 @@ class Ended:
 
 
 def write(run_dir: Path, record: Mapping[str, Any]) -> None:
-    """A folder with a record is a complete run."""
+    """Writes the record. A folder with a record is a complete run."""
     (run_dir / "run.json").write_text(json.dumps(record, indent=1) + "\n")
 
 
 def programs_ended(
     run_dir: Path, shell: dict[str, Any], dead: str | None, *, hung: bool, stopped: str | None = None
 ) -> tuple[str, str]:
-    """How a run of real programs ended, and a phrase about it. `shell`: mpshell's exit of the player; `dead`: who of
-    the server's side had ended before it; `stopped`: what ended all of them before their time."""
+    """The outcome of a run of real programs, and a phrase about it. `shell`: the player's exit state from mpshell.
+    `dead`: the program of the server's side that ended before the player. `stopped`: what ended all of them early."""
     if stopped is not None:
         end = "crashed" if "panicked" in stopped else "hung", stopped
     else:
@@ -81,7 +81,7 @@ def programs_ended(
 def program_facts(
     run_dir: Path, emulator: dict[str, Any], events: Sequence[DoneEvent], listening: dict[str, Any], netstat: str
 ) -> dict[str, Any]:
-    """What real programs tell, and a simulation does not. `netstat`: counters of the server's namespace."""
+    """Members of the record that only real programs have. `netstat`: counters of the server's namespace."""
     inner = run_dir / "player.netstat"
     return {
         "start_lag_s": start_lag_s(run_dir, emulator),
@@ -95,7 +95,7 @@ def program_facts(
 
 
 def silent_links(spec: RunSpec, further: Mapping[str, Any]) -> dict[str, Any]:
-    """The emulator's summary where it ended before it wrote one: nothing is known of its links."""
+    """A substitute for the emulator's summary, if it ended before it wrote one. All counts are 0."""
     late = {"p50": 0, "p99": 0, "max": 0, "over_1ms": 0, "count": 0}
     link = {"opportunities": 0, "missed": 0, "departed_bytes": 0, "queue_drops": 0, "lateness_us": late}
     paths = [{"name": path.name, "up": link, "down": link, "device_drops": {}} for path in spec.paths]

@@ -1,7 +1,7 @@
-"""Values that the programs refuse, found before a run starts and named by file and line.
+"""Finds values that the programs refuse before a run starts, and names their file and line.
 
-The models of YAML files know the form of a value. The programs know the rest, such as the limits within a grammar and
-what goes with what, and say so of the jobs themselves.
+The models of YAML files check the form of a value. The programs check the rest, such as limits within a grammar and
+combinations of settings, when they get the jobs.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _SENTENCE = re.compile(
     r"((?P<list>paths|bottlenecks|link_events)\[(?P<index>[0-9]+)\]\.|(?P<player>player)(\.|: ))?"
     r"((?P<name>[a-z][a-z0-9_]*)(?P<takes> takes |: ))?(?P<words>.*)"
 )
-"""What the simulator says of a job: "paths[0].loss takes …", "player.fps takes …", "cc takes …" …"""
+"""The simulator's sentence about a job: "paths[0].loss takes …", "player.fps takes …", "cc takes …" …"""
 
 
 def refuse(experiment: Experiment, document: YamlDocument, specs: Sequence[RunSpec]) -> None:
-    """Raises UserError with what the programs say of the first run that they would refuse. Runs of a pair and a label
-    differ in their seeds and offsets alone."""
+    """Raises UserError with the programs' sentence about the first run that they refuse. One run of each pair and label
+    is checked, because the others differ only in seed and offset."""
     kinds = list({(spec.pair, spec.label): spec for spec in specs}.values())
     for spec, sentence in zip(kinds, load("sim").refusals(kinds), strict=False):
         if sentence and (part := _SENTENCE.fullmatch(sentence)):
@@ -58,13 +58,13 @@ def _location(experiment: Experiment, document: YamlDocument, spec: RunSpec, par
 
 
 def _names(part: re.Match[str]) -> list[str]:
-    """The fields that the words may be about: a queue is refused by its direction."""
+    """The fields that a sentence may be about. It names a queue only by its direction."""
     name = part["name"] or ""
     return [f"{name}_queue", "queue"] if part["words"].startswith("queue ") else [name]
 
 
 def _of_path(document: YamlDocument, path: str, names: list[str]) -> Location:
-    """In `links`, of the path before that of all; else what the pair itself says."""
+    """The field of a path: in `links` of the path, of cellular paths or of all, then `queue`; else `pairs`."""
     groups: list[Location] = [("links", group) for group in (path, "cellular", "all")]
     places: list[Location] = [(*group, name) for group in groups for name in names]
     places += [("queue",)] if "queue" in names else []
@@ -72,8 +72,8 @@ def _of_path(document: YamlDocument, path: str, names: list[str]) -> Location:
 
 
 def _of_pair(spec: RunSpec, index: int, names: list[str]) -> tuple[YamlDocument, Location] | None:
-    """The field in the index of the library that the pair is from, or the nearest part around it; None: the index is no
-    YAML."""
+    """The field in the index of the library that the pair is from, or the nearest part around it; None: the library
+    has no YAML index."""
     library = find_pair(spec.pair).library
     if library.name != INDEX_FILE:
         return None
@@ -87,6 +87,6 @@ def _of_pair(spec: RunSpec, index: int, names: list[str]) -> tuple[YamlDocument,
 
 
 def _entry(experiment: Experiment, spec: RunSpec) -> int:
-    """The scheme's place in the list, by its label, which the name of a path may follow."""
+    """The index of the run's scheme in the list, by its label, which may end with the name of a path."""
     labels = [entry.base_label() for entry in experiment.schemes]
     return next((at for at, label in enumerate(labels) if f"{spec.label}:".startswith(f"{label}:")), 0)

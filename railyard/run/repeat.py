@@ -1,7 +1,7 @@
-"""How to do a recorded run again: the commands as they were, and what has changed since.
+"""Repeats a recorded run: its commands, and the changes since it was done.
 
-A record may be somebody else's. It decides the settings of the repetition, not what programs run: these are the ones of
-this installation, or those that the user names.
+A record may come from somebody else. It decides the settings of the repetition, but not its programs: these are the
+ones of this installation, or those that the user names.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class UnknownStackError(UserError):
 
 
 def _shown(file: str) -> str:
-    """A program of this work tree, relative to it: the commands are given there."""
+    """The path of a program. In this work tree, where the commands are run, it is relative to the tree."""
     path = Path(file)
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else file
 
 
 def _moved(command: list[str], folder: Path, run_id: str) -> list[str]:
-    """A recorded command with its outputs in AGAIN, and its job where it lies now."""
+    """A recorded command with its outputs in AGAIN and the present place of its job."""
     moved: list[str] = []
     for word in command:
         before, separator, after = word.partition(f"{PARTIAL}{run_id}")
@@ -53,8 +53,8 @@ def _moved(command: list[str], folder: Path, run_id: str) -> list[str]:
 
 
 def commands(record: dict[str, Any], folder: Path) -> list[str]:
-    """Lines for a shell that do the run again, into the folder `again`: first by this program, then, where a few words
-    suffice, by the programs themselves. In a checkout the shell is in its folder."""
+    """Lines for a shell that repeat the run into the folder `again`: first with this program, then, if a few words
+    suffice, with the programs themselves. In a checkout the shell must be in its folder."""
     recorded: dict[str, list[str]] = record.get("commands", {})
     lines = []
     if IN_CHECKOUT and record["git"].get("revision"):
@@ -69,7 +69,7 @@ def commands(record: dict[str, Any], folder: Path) -> list[str]:
 
 
 def _own_stack(recorded: StackRun, file: Path | None) -> StackRun:
-    """The stack of that name of this installation, or that of a file, with the recorded options."""
+    """The stack with the recorded options: from `file`, else the one of that name in this installation."""
     own = PEERS_DIR / recorded.name / FILE_NAME
     if file is None and not own.is_file():
         raise UnknownStackError(
@@ -82,8 +82,8 @@ def _own_stack(recorded: StackRun, file: Path | None) -> StackRun:
 def spec_of(
     folder: Path, record: dict[str, Any], *, program_file: Path | None = None, stack: Path | None = None
 ) -> RunSpec:
-    """The run's settings with the programs that repeat it: this installation's, where none is given. Raises UserError
-    where the record has settings that no run has."""
+    """The run's settings with the programs that repeat it: the given ones, else those of this installation. Raises
+    UserError if the record has settings that no run has."""
     try:
         spec = RunSpec.model_validate(record["config"])
     except ValidationError as error:
@@ -106,7 +106,7 @@ def spec_of(
 
 
 def repeat(spec: RunSpec, out: Path) -> None:
-    """Does the run once, into a folder of its own. Raises UserError when the folder is there already."""
+    """Does the run once, into a new folder. Raises UserError if the folder exists."""
     try:
         out.mkdir(parents=True)
     except FileExistsError:
@@ -147,8 +147,8 @@ def _changed_stack(then: StackRun, now: StackRun) -> list[str]:
 
 
 def changes(record: dict[str, Any], spec: RunSpec | None = None) -> list[str]:
-    """What is not as it was when the run was done, one phrase each: then a repetition may differ. `spec`: what
-    spec_of() made of the record, where a repetition is to follow."""
+    """The changes since the run was done, each in a phrase. With changes a repetition may differ. `spec`: the result of
+    spec_of(), if a repetition is to follow."""
     lines = []
     now, then = git_state(), record["git"]
     if then.get("dirty"):

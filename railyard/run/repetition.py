@@ -1,7 +1,7 @@
-"""Void runs are repeated at the end of a campaign, for as long as its time for repetitions lasts.
+"""The repetition of void runs, at the end of a campaign and while its time for repetitions lasts.
 
-What made the emulator late has often passed by then; and a machine that is late all the time does not keep the campaign
-from its other runs.
+The cause of lateness has often passed by then, and a machine that is always late does not keep the campaign from its
+other runs.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from railyard.base.words import counted
 from railyard.run.fidelity import MAX_TRIES
 from railyard.run.runspec import RunSpec
 
-BUDGET_SHARE = 0.5  # default: so much of the time that the runs are planned to take,
-BUDGET_FLOOR_S = 30.0  # … but not less: a single short run may be repeated, too
+BUDGET_SHARE = 0.5  # default: of the planned time of the runs,
+BUDGET_FLOOR_S = 30.0  # … but at least this, so that a single short run can be repeated
 SET_UP_S = 1.5  # of a run: namespaces, server, collection
 
 
 def planned_s(specs: Sequence[RunSpec], jobs: int) -> float:
-    """How long the runs take when all play to the end without a stall."""
+    """The time of the runs, in s, if all play to the end without a stall."""
     return sum(min(spec.time_limit_s, spec.player.duration_s) + SET_UP_S for spec in specs) / max(1, jobs)
 
 
@@ -34,7 +34,7 @@ class Tries:
 
     spec: RunSpec
     made: list[dict[str, Any]] = field(default_factory=list)
-    record: dict[str, Any] = field(default_factory=dict)  # of the last one
+    record: dict[str, Any] = field(default_factory=dict)  # of the last try
 
     def add(self, record: dict[str, Any]) -> None:
         self.record = record
@@ -49,7 +49,7 @@ class Tries:
         return len(self.made) >= (1 if self.spec.is_exact else MAX_TRIES)
 
     def whole_record(self, budget_s: float) -> dict[str, Any]:
-        """The record as it is kept: with all tries and, of a void run, why there was no further one."""
+        """The last try's record with all tries and, if the run is void, the reason why there was no further try."""
         ended = {"tries": self.made}
         if not self.void:
             return self.record | ended
@@ -64,18 +64,18 @@ class Tries:
 
 @dataclass
 class Repetitions:
-    """What a campaign's repetitions came to."""
+    """The repetitions of a campaign, and runs that were refused or hung."""
 
     budget_s: float
     count: int = 0
     spent_s: float = 0.0
-    void: list[str] = field(default_factory=list)  # runs that stayed so
-    used_up: bool = False  # a run that might have been repeated was not
+    void: list[str] = field(default_factory=list)  # runs that stayed void
+    used_up: bool = False  # not all void runs could be repeated
     refused: dict[str, str] = field(default_factory=dict)  # runs that did not start, and why
     hung: int = 0  # runs that did not end by themselves
 
     def sentence(self) -> str:
-        """Empty when there is nothing to tell."""
+        """The repetitions in words. Empty if there were none and no run is void."""
         if not self.count:
             return f"{counted(len(self.void), 'run')} stayed void." if self.void else ""
         spent = f"{counted(self.count, 'repetition')} of void runs took {self.spent_s:.0f} s"

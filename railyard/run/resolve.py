@@ -1,4 +1,4 @@
-"""From an experiment to its list of runs: pairs looked up, traces checked, seeds and start offsets drawn."""
+"""Makes the list of runs of an experiment: looks up pairs, checks traces, and chooses start offsets."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from railyard.traces.stretches import worst_stretches
 from railyard.traces.trace import Trace, read_trace, sha256_file
 
 Mistake = Callable[[str], UserError]
-"""What is wrong with a line of the experiment's file, as an error to raise."""
-CELLULAR = "cellular"  # in `links`: all paths of a pair whose radio sleeps
-QLOGS_OF_ALL = 24  # runs in virtual time: of more of them, by default, only the worst ones' qlogs are kept
+"""Makes the error for a mistake in a line of the experiment's file."""
+CELLULAR = "cellular"  # in `links`: all cellular paths of a pair
+QLOGS_OF_ALL = 24  # runs in virtual time; with more, by default, only the worst ones keep qlogs
 
 
 def look_up(choice: PairChoice, document: YamlDocument, location: Location) -> Pair:
-    """The pair that a choice stands for: the first of its names that the trace library has."""
+    """The pair of a choice: the first of its names that the trace library has."""
     there = at_hand()
     if pair := there.first_of(choice.first_found):
         return pair
@@ -48,11 +48,11 @@ def look_up(choice: PairChoice, document: YamlDocument, location: Location) -> P
 def start_offsets_ms(
     experiment: Experiment, pair: str, paths: tuple[RunPath, ...], traces: list[Trace]
 ) -> dict[int, int] | None:
-    """Where in the traces the runs of each seed start, the same place for every scheme.
+    """The start offset of each seed's runs in the traces, which is the same for every scheme.
 
-    'drawn' and 'worst_of_primary' leave the time limit before the end of the shortest trace, so that no trace wraps
-    around and the paths stay aligned as recorded; where it is shorter than that, a draw is from the whole of it, and a
-    stretch begins where it ends with the trace. None where there are fewer such stretches than seeds.
+    With 'drawn' and 'worst_of_primary' runs start at least the time limit before the end of the shortest trace, so that
+    no trace wraps around and the paths stay aligned as recorded. If the trace is shorter than the limit, a draw is from
+    all of it, and a stretch must end with it at the latest. None: there are fewer such stretches than seeds.
     """
     if isinstance(experiment.start_offset_ms, int):
         return dict.fromkeys(experiment.seeds, experiment.start_offset_ms)
@@ -134,7 +134,8 @@ def _paths(
 
 
 def _check_cross(experiment: Experiment, paths: Sequence[RunPath], mistake: Mistake) -> None:
-    """Others' traffic does not slow down, so a queue without a limit would grow for ever."""
+    """Refuses others' traffic on a queue without a limit: that traffic never slows down, so the queue would grow
+    forever."""
     links = {name: ("infinite", settings, settings) for name, settings in experiment.bottlenecks.items()}
     links |= {path.name: (path.queue, path.settings, path.settings | path.delay_traces) for path in paths}
     for name, (queue, settings, others) in links.items():
@@ -158,7 +159,7 @@ def _bottlenecks(experiment: Experiment, folder: Path) -> tuple[RunBottleneck, .
     return tuple(bottlenecks)
 
 
-# `path` of scheme sp: an application on a phone, and every path, of which the better one is reported.
+# `path` of scheme sp: as an application on a phone, and on every path, of which the better one is reported.
 OS, BEST = "os", "best"
 # Android's Media3 player: DefaultHttpDataSource.DEFAULT_READ_TIMEOUT_MILLIS.
 OS_READ_TIMEOUT_MS = "8000"
@@ -167,7 +168,7 @@ OS_READ_TIMEOUT_MS = "8000"
 def _placements(
     entry: SchemeEntry, paths: tuple[RunPath, ...], order: list[Technology], mistake: Mistake
 ) -> Iterator[tuple[str, str]]:
-    """Label and primary path of each run that a scheme stands for: a single path scheme runs on each path in turn."""
+    """The label and the primary path of each run of a scheme. A single path scheme may have a run for each path."""
     primary, label = primary_path(paths, order).name, entry.base_label()
     names = [path.name for path in paths]
     if entry.scheme not in ("sp", "tcp") or entry.path == "primary":
@@ -189,8 +190,8 @@ def _placements(
 
 
 def _parameters(entry: SchemeEntry) -> dict[str, str]:
-    """Single path on a path of its own measures that path: it connects again there, and on no other. As a phone's
-    application it leaves an interface that is silent."""
+    """The parameters of a scheme. Single path on a given path measures that path, so it reconnects only there. As an
+    application on a phone it leaves an interface that is silent."""
     if entry.scheme == "sp" and entry.path == OS:
         return {"leave_ms": OS_READ_TIMEOUT_MS} | scheme_parameters(entry)
     stays = entry.scheme == "sp" and entry.path != "primary"
@@ -198,7 +199,7 @@ def _parameters(entry: SchemeEntry) -> dict[str, str]:
 
 
 def _caveat(pair: Pair, experiment: Experiment, traces: list[Trace], last_offset_ms: int) -> str:
-    """What a reader of the results must know of the pair: how it was recorded, and how its traces loop."""
+    """Caveats about the pair for readers of the results: how it was recorded, and how its traces loop."""
     names = [f"{path.name} {way}" for path in pair.paths for way in ("up", "down")]
     periods = {name: trace.period_ms for name, trace in zip(names, traces, strict=True)}
     run_ms = experiment.player.duration_s * 1000
@@ -207,13 +208,13 @@ def _caveat(pair: Pair, experiment: Experiment, traces: list[Trace], last_offset
 
 
 def warnings(specs: list[RunSpec]) -> list[str]:
-    """One line for each pair that has a caveat."""
+    """A line for each pair with a caveat."""
     caveats = {spec.pair: spec.pair_caveat for spec in specs if spec.pair_caveat}
     return [f"{pair}: {caveat}" for pair, caveat in caveats.items()]
 
 
 def _stack(entry: SchemeEntry, document: YamlDocument, location: Location) -> StackRun | None:
-    """The stack of an entry. Errors name its line."""
+    """The stack of an entry. None: it has none. Errors name its line."""
     if entry.stack is None:
         return None
     try:
@@ -223,7 +224,7 @@ def _stack(entry: SchemeEntry, document: YamlDocument, location: Location) -> St
 
 
 def not_run(experiment: Experiment, document: YamlDocument) -> list[dict[str, str]]:
-    """The rows of the experiment that its arena cannot run, as pair, label, scheme and reason: to be named."""
+    """The rows of the experiment that its arena cannot run, with pair, label, scheme and reason."""
     rows: list[dict[str, str]] = []
     refused = {entry.scheme: arena_of(experiment.arena).refuses(entry.scheme) for entry in experiment.schemes}
     if not any(refused.values()):
@@ -240,14 +241,14 @@ def not_run(experiment: Experiment, document: YamlDocument) -> list[dict[str, st
 
 
 def qlog_of(experiment: Experiment, runs: int) -> Qlog:
-    """Whose qlogs are kept: as the experiment says, or as suits so many runs."""
+    """Which runs keep qlogs: as the experiment says, else by the number of runs."""
     if experiment.qlog is not None:
         return experiment.qlog
     return "worst" if is_exact(experiment.arena) and runs > QLOGS_OF_ALL else "all"
 
 
 def _flows(experiment: Experiment, document: YamlDocument) -> tuple[RunFlow, ...]:
-    """Refuses what the arena does not have; a mistake names its line."""
+    """The flows of the experiment. Refuses those that the arena cannot run. Errors name the line."""
     where = arena_of(experiment.arena)
     for name, flow in experiment.flows.items():
         if reason := where.refuses_flow(flow.cc):
@@ -273,7 +274,7 @@ def _check_flows(experiment: Experiment, pair: Pair, paths: Sequence[RunPath], d
 
 
 def _check_flow_queues(experiment: Experiment, paths: Sequence[RunPath], document: YamlDocument) -> None:
-    """A flow that nothing is lost of fills a queue without a limit up to its socket's buffer."""
+    """Refuses flows over a queue without a limit: without loss, a flow fills it with all of its socket's buffer."""
     queues = {path.name: (path.queue, path.settings) for path in paths}
     queues |= {name: ("infinite", settings) for name, settings in experiment.bottlenecks.items()}
     for name, flow in experiment.flows.items():
@@ -297,7 +298,7 @@ def _refuse_foresight(experiment: Experiment, document: YamlDocument) -> None:
 
 
 def _refuse_unknown_stacks(experiment: Experiment, document: YamlDocument) -> None:
-    """Whatever the arena: a name that nothing has is the first thing to mend."""
+    """Refuses unknown stacks before anything else, in every arena."""
     for index, entry in enumerate(experiment.schemes):
         try:
             if entry.stack is not None:
@@ -319,8 +320,8 @@ def _refuse_schemes(experiment: Experiment, document: YamlDocument, where: Arena
 
 
 def resolve(experiment: Experiment, document: YamlDocument, programs: dict[str, str] | None = None) -> list[RunSpec]:
-    """Every run that the experiment's arena can do, seed by seed so that schemes stand beside each other in time.
-    `programs`: the SHA-256 of each program of the runs, where they are not those of this installation."""
+    """All runs that the experiment's arena can do, seed by seed, so that the schemes of a seed run close in time.
+    `programs`: the SHA-256 of each program of the runs. None: those of this installation."""
     where = arena_of(experiment.arena)
     _refuse_schemes(experiment, document, where)
     if programs is None:

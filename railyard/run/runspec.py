@@ -1,4 +1,4 @@
-"""One run, fully resolved: everything that decides its outcome, and the command lines that carry it out."""
+"""A fully resolved run: all settings that decide its outcome, and the commands that carry it out."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from railyard.traces.delay import read_delay_trace
 from railyard.traces.names import TECHNOLOGY_ORDER, DeviceName
 from railyard.traces.settings import Value, as_keys, mpshell_keys
 
-LATENESS_FILE = "lateness.txt"  # of mpshell --lateness
-FLOWS_FILE = "flows.jsonl"  # of mpshell --flow-log
+LATENESS_FILE = "lateness.txt"  # from mpshell --lateness
+FLOWS_FILE = "flows.jsonl"  # from mpshell --flow-log
 QUIC_PORT = 4433
 HTTP_PORT = 8080
-# The player ends by itself at its time limit; a run that is still there so much later has hung.
+# The player ends by itself at its time limit. A run that lasts this much longer has hung.
 HANG_GRACE_S = 20.0
 SNAPLEN = 65_535  # whole packets: a part of one cannot be decrypted
-# mpshell's options for limits of MPTCP's path manager, which have other names in `ip mptcp limits`.
+# mpshell's options for limits of MPTCP's path manager, by their names in `ip mptcp limits`.
 MPTCP_LIMITS = {"subflows": "--mptcp-subflows", "add_addr_accepted": "--mptcp-addresses"}
 
 
@@ -57,16 +57,17 @@ class RunPath(FrozenModel):
     delay_ms: float  # one way, each direction: half of the base RTT
     queue: str
     loss: float = 0.0
-    # Further settings of the link (docs/reference/links.md); those that name files apart, with the hashes of the files.
+    # Further settings of the link (docs/reference/links.md). Those that name files are apart, with the files' hashes.
     settings: dict[str, Value] = Field(default={})
     delay_traces: dict[str, Path] = Field(default={})
     delay_traces_sha256: dict[str, str] = Field(default={})
-    # What the index says of the traces; none where it says nothing.
+    # Facts about the traces from the index. None: the index does not have them.
     kind: str | None = None
     resolution_ms: float | None = None
 
     def not_in_identity(self) -> set[str]:
-        """Where files lie and what is said of them decides no outcome, nor does a setting that is not there."""
+        """The fields that are no part of the identity: places of files, facts about them, and settings that are not
+        set."""
         unused = {"settings", "delay_traces_sha256"} if not self.settings and not self.delay_traces else set()
         return {"up", "down", "delay_traces", "kind", "resolution_ms"} | unused
 
@@ -93,12 +94,12 @@ class RunFlow(FrozenModel):
 class KernelMachine(FrozenModel):
     """The machine of a run in the kernel arena: all of it that decides bytes, but the programs."""
 
-    file: Path  # the kernel; not part of the identity, its content is
+    file: Path  # the kernel; the identity has its content, not its path
     sha256: str
     options_sha256: str
-    libraries_sha256: str  # of the host, that the programs load
+    libraries_sha256: str  # of the host's libraries that the programs load
     memory_mb: int = 768
-    clock_s: int = 1_767_225_600  # at its start, since 1970: the first second of 2026
+    clock_s: int = 1_767_225_600  # at its start, as Unix time: 2026-01-01 00:00:00 UTC
 
 
 class RunSpec(FrozenModel):
@@ -118,48 +119,48 @@ class RunSpec(FrozenModel):
     buffers: BufferLimits
     qlog: bool
     link_logs: bool
-    pcap: bool = False  # captures of what the interfaces of both endpoints carry, with the TLS secrets
+    pcap: bool = False  # captures of the packets of both endpoints, with the TLS secrets
     programs_sha256: dict[str, str]
-    # Where the thresholds among the parameters were given in percent: what they were measured from.
+    # If the thresholds among the parameters were given in percent: the measurement from which they come.
     thresholds: MeasuredThresholds | None = None
     # Changes of links at set times after t0.
     link_events: tuple[LinkEvent, ...] = ()
     # Links that paths share, by the names in their setting `via`.
     bottlenecks: tuple[RunBottleneck, ...] = ()
-    # Connections of the kernel's TCP as others' traffic.
+    # TCP connections of the kernel as others' traffic.
     flows: tuple[RunFlow, ...] = ()
-    # Sim only: when the player starts, after time 0 of the links.
+    # Sim only: the player's start, in ms since t0 of the links.
     player_start_ms: int = 0
     keep_awake: str = "auto"
-    real_time: bool = True  # player, server and stacks run under SCHED_FIFO, below mpshell, where that is permitted
+    real_time: bool = True  # player, server and stacks run under SCHED_FIFO, below mpshell, if permitted
     # mptcp and tcp only: further sysctls.
     kernel_sysctls: dict[Annotated[str, Field(pattern=SYSCTL)], str] = Field(default={})
-    # mptcp only: limits of the path manager that are not the number of paths, by their names in `ip mptcp limits`.
+    # mptcp only: limits of the path manager other than the number of paths, by their names in `ip mptcp limits`.
     mptcp_limits: dict[str, int] = Field(default={})
-    # Scheme 'stack' only: the stack.
+    # Scheme 'stack' only.
     stack: StackRun | None = None
     # Kernel arena only.
     kernel: KernelMachine | None = None
-    # What a reader must know of the pair, such as that it was made of two single recordings.
+    # A caveat about the pair for readers, for example that it was made of two single recordings.
     pair_caveat: str = ""
-    # Sim only: the xlink-sim to run, of another build; the project's own where that is not given.
+    # Sim only: an xlink-sim of another build. None: this installation's.
     program: Path | None = None
 
     @model_serializer(mode="wrap")
     def _without_later_fields(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Records and identities of runs without them are those of before."""
+        """Leaves out `flows` if there are none, so that records and identities stay those of earlier versions."""
         return {name: value for name, value in dump(self).items() if value or name != "flows"}
 
     @model_validator(mode="after")
     def _events_are_of_its_paths(self) -> Self:
-        """They become words of a shell script in the kernel arena, and so do the names of sysctls and paths."""
+        """Refuses link events on unknown paths: their names become words of a shell script in the kernel arena."""
         names = {path.name for path in self.paths} | {bottleneck.name for bottleneck in self.bottlenecks}
         if strange := [event.path for event in self.link_events if event.path not in names]:
             raise ValueError(f"a link event is of the path '{strange[0]}', which the run has not")
         return self
 
     def with_files(self, put: Callable[[Path, str], Path]) -> Self:
-        """With each file of its links replaced by what `put` gives for the file and a name of its own."""
+        """The run with each file of its links replaced by `put(file, unique name)`."""
         paths = [
             path.model_copy(
                 update={
@@ -184,12 +185,12 @@ class RunSpec(FrozenModel):
 
     @property
     def may_be_refused(self) -> bool:
-        """Whether it needs what a machine may lack: a stack of other people's, or a sysctl."""
+        """Whether it needs something that a machine may lack: a third party's stack, or a sysctl."""
         return self.stack is not None or bool(self.kernel_sysctls)
 
     @property
     def is_same_with_qlogs(self) -> bool:
-        """Whether a run that keeps qlogs comes out as one that does not."""
+        """Whether writing qlogs does not change the run."""
         return bool(arenas.load(self.arena).same_with_qlogs)
 
     @property
@@ -206,8 +207,9 @@ class RunSpec(FrozenModel):
         return self.transport == "mptcp" or (self.stack is not None and self.stack.mptcp)
 
     def identity(self) -> str:
-        """SHA-256 over all that decides the outcome. Where a trace or a program lies does not; its content does."""
-        # Only jobs in virtual time can start their player late; all others have no such setting.
+        """SHA-256 over all facts that decide the outcome, such as the contents of traces and programs, but not their
+        places."""
+        # Later settings are left out if they are not set, so that identities stay those of earlier versions.
         later = ("player_start_ms", "pcap", "thresholds", "link_events", "bottlenecks", "kernel_sysctls")
         not_set = {name for name in (*later, "mptcp_limits", "stack", "kernel") if not getattr(self, name)}
         left_out: dict[str, Any] = dict.fromkeys(
@@ -223,27 +225,27 @@ class RunSpec(FrozenModel):
 
 
 def primary_path(paths: tuple[RunPath, ...], order: Sequence[str] = TECHNOLOGY_ORDER) -> RunPath:
-    """The first path in the wireless order; among equals the one that the pair names first."""
+    """The first path in the wireless order. Of paths with the same technology, the one that the pair names first."""
     full_order = [*order, *(technology for technology in TECHNOLOGY_ORDER if technology not in order)]
     rank = {technology: place for place, technology in enumerate(full_order)}
     return min(paths, key=lambda path: rank.get(path.technology, len(rank)))
 
 
 def scheme_parameters(entry: SchemeEntry) -> dict[str, str]:
-    """The parameters that an experiment sets, as name and text."""
+    """The parameters that an experiment sets, as text by name."""
     return {
         name: f"{value:g}" if isinstance(value, float) else str(value)
         for name, value in entry.quic_parameters().items()
     }
 
 
-# What the simulator has by default, so that a scheme sends the same packets in every arena: links with an MTU of 1500
-# bytes that both ends know instead of searching for it, no ECN, and no bursts beyond ten packets.
+# The simulator's defaults, so that a scheme sends the same packets in every arena: links with an MTU of 1500 bytes,
+# which both ends know instead of searching for it, no ECN, no grease, and no bursts of more than ten packets.
 AS_IN_THE_SIMULATOR = {"path_mtu_bytes": "1452", "ecn": "off", "grease": "off", "pacing_burst_ms": "0"}
 
 
 def _defaults(spec: RunSpec) -> dict[str, str]:
-    """Where a link has an MTU of its own, or gets one, the ends search for it."""
+    """The defaults of both ends. If a link has or gets an MTU of its own, the ends search for it."""
     settings = [path.settings for path in spec.paths] + [each.settings for each in spec.bottlenecks]
     has_mtu = any(name.endswith("mtu") for names in settings for name in names)
     has_mtu = has_mtu or any(event.mtu is not None for event in spec.link_events)
@@ -261,7 +263,7 @@ def _options(spec: RunSpec, side: str) -> list[str]:
 
 
 def _log_options(spec: RunSpec, run_dir: Path, keys: str) -> list[str]:
-    """The logs of the transport: qlogs, and the TLS secrets that go with them and with captures."""
+    """The options for logs of the transport: qlogs, and the TLS secrets for qlogs and captures."""
     if spec.transport != "quic":
         return []
     qlogs = ["--qlog-dir", str(run_dir / "qlog")] if spec.qlog else []
@@ -279,7 +281,7 @@ def server_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
         command += ["--http1", f"0.0.0.0:{HTTP_PORT}"]
         if spec.transport == "mptcp":
             command += ["--mptcp"]
-    # The server sets it on its kernel sockets too: a namespace may not make a restricted controller its default.
+    # The server also sets it on kernel sockets, because a restricted controller cannot be a namespace's default.
     command += ["--cc", spec.congestion]
     command += ["--bitrate", str(player.bitrate_bps), "--fps", f"{player.fps:g}"]
     if player.first_frame_bytes is not None:
@@ -295,7 +297,7 @@ def player_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
         command += ["--scheme", spec.scheme, "--insecure"]
         command += _options(spec, "player")
         command += ["--cc", spec.congestion]
-    if spec.stack is None:  # relay_command() names the relay's socket
+    if spec.stack is None:  # with a stack, relay_command() sets it
         port = QUIC_PORT if spec.transport == "quic" else HTTP_PORT
         command += ["--server", f"@:{port}"]
     for index, path in enumerate(spec.paths):
@@ -317,7 +319,7 @@ def player_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
 
 
 def relay_command(spec: RunSpec, stack: StackRun, program: Path, run_dir: Path, player: list[str]) -> list[str]:
-    """The player over the client's relay; the primary path comes first."""
+    """The command of the player over the client's relay. The primary path comes first."""
     command = [str(program), "--server", f"@:{QUIC_PORT}", "--out", str(run_dir / "relay.jsonl")]
     if spec.pcap:
         command += ["--keylog", str(run_dir / captures.KEYS)]
@@ -332,7 +334,7 @@ RELAY_OUTPUT_BYTES = 64 << 20  # a relay that writes more is ended
 
 
 def certificate_command(folder: Path = Path()) -> list[str]:
-    """Makes a self-signed certificate of P-256 and its key, for a relay that cannot make its own."""
+    """The command that makes a self-signed P-256 certificate and its key, for a relay that cannot make its own."""
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     command += ["-subj", "/CN=localhost", "-days", "2"]
     return [*command, "-keyout", str(folder / KEY_FILE), "-out", str(folder / CERTIFICATE_FILE)]
@@ -369,7 +371,8 @@ def mpshell_command(
     settings: dict[str, str] | None = None,
     user: str | None = None,
 ) -> list[str]:
-    """`settings`: sysctls of the network inside, where mpshell is to set them; `user`: whom the player runs as."""
+    """The command of mpshell. `settings`: sysctls that it sets in the inner network namespace. `user`: the player's
+    user."""
     command = [str(program), *_link_options(spec, run_dir)]
     command += ["--seed", str(spec.seed), "--start-offset", str(spec.start_offset_ms), "--start-when-ready"]
     if spec.link_logs:
@@ -397,12 +400,12 @@ def mpshell_command(
 
 
 def _least_ms(setting: str, file: Path) -> float:
-    """The least delay that a file of a link's setting has; of a light trace, with whatever latency of a size: 0."""
+    """The least delay in a file of a link's setting, in ms. 0 for a light trace."""
     return float(read_delay_trace(file)[1].min()) if setting.endswith("delay_trace") else 0.0
 
 
 def shortest_delay_ms(spec: RunSpec) -> float:
-    """The least one-way delay that a link of the run has at any time."""
+    """The least one-way delay of any link of the run at any time, in ms."""
     delays = [event.delay_ms for event in spec.link_events if event.delay_ms is not None]
     for path in spec.paths:
         files = {name: file for name, file in path.delay_traces.items() if not name.endswith("cross_profile")}
@@ -413,13 +416,13 @@ def shortest_delay_ms(spec: RunSpec) -> float:
 
 
 def mptcp_limits_command(paths: int, limits: dict[str, int]) -> list[str]:
-    """What gives the path manager of the server's namespace the limits that mpshell sets inside."""
+    """The command that gives the path manager of the server's namespace the limits that mpshell sets inside."""
     given = {name: min(paths, limits.get(name, paths)) for name in MPTCP_LIMITS}
     return ["ip", "mptcp", "limits", "set", *(word for name, value in given.items() for word in (name, str(value)))]
 
 
 def sysctls(spec: RunSpec) -> dict[str, str]:
-    """Settings of both namespaces of a run, server's and player's: kernel sockets get the limits that QUIC has."""
+    """The sysctls of the server's and the player's namespace. Kernel sockets get the same limits as QUIC."""
     receive, send = spec.buffers.receive_bytes, spec.buffers.send_bytes
     return {
         "net.mptcp.enabled": "1" if spec.uses_mptcp else "0",

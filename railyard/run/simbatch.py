@@ -1,6 +1,6 @@
-"""Processes of `xlink-sim --batch`: each does one run after the other, and a run that dies ends its process alone.
+"""Processes of `xlink-sim --batch`, each of which does one run after the other. A run that dies ends only its process.
 
-That saves the start of a program for every run, and parsing the same traces again."""
+This saves the start of a program for every run, and parsing the same traces again."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from contextvars import ContextVar
 from pathlib import Path
 
 Status = int | None
-"""Exit status; a signal as a negative number; None: the run did not end within its limit."""
+"""Exit status, or a signal as a negative number. None: the run did not end within its limit."""
 
 
 def _command(program: Path) -> tuple[str, ...]:
-    """The process dies with the thread that started it."""
+    """The command of a process that dies with the thread that started it."""
     return ("setpriv", "--pdeathsig", "KILL", "--", str(program), "--batch")
 
 
 class Batches:
-    """Those of a campaign, by program. A run takes one that is idle, or starts one."""
+    """The processes of a campaign, by program. A run takes an idle process or starts one."""
 
     def __init__(self) -> None:
         self._idle: dict[Path, list[Process]] = {}
-        self._without: set[Path] = set()  # programs of before --batch
+        self._without: set[Path] = set()  # programs older than --batch
 
     async def run(self, program: Path, job: Path, out: Path, limit_s: float) -> tuple[bool, Status]:
-        """False: this program cannot do it so."""
+        """Does a run. (False, None): the program, or a name in the job, does not allow --batch."""
         line = f"{job}\t{out}"
         if program in self._without or line.count("\t") > 1 or "\n" in line:
             return False, None
@@ -73,7 +73,7 @@ async def _asked(process: Process, line: str) -> bytes:
 
 
 async def stop(process: Process) -> None:
-    """And its run."""
+    """Kills a process and its run."""
     with suppress(ProcessLookupError):
         process.kill()
     await process.wait()
@@ -83,13 +83,13 @@ _BATCHES: ContextVar[Batches | None] = ContextVar("batches", default=None)
 
 
 def batches() -> Batches | None:
-    """Those of the campaign under way."""
+    """The processes of the campaign under way. None: there is none."""
     return _BATCHES.get()
 
 
 @asynccontextmanager
 async def batching() -> AsyncIterator[None]:
-    """Runs within it share their processes."""
+    """A context in which runs share processes."""
     own = Batches()
     token = _BATCHES.set(own)
     try:
@@ -100,7 +100,7 @@ async def batching() -> AsyncIterator[None]:
 
 
 class Batch:
-    """One such process for a caller that waits. It is started when it is needed, and anew after a run that did not
+    """One such process, for a caller that blocks. It starts when it is needed, and again after a run that did not
     end."""
 
     def __init__(self, program: Path) -> None:
@@ -108,11 +108,11 @@ class Batch:
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, job: Path, out: Path, limit_s: float) -> Status:
-        """The two paths have neither tabs nor line breaks."""
+        """Does a run. The two paths must have neither tabs nor line breaks."""
         if self._process is not None and self._process.poll() is not None:
             self.close()
         if self._process is None:
-            with (out / "sim.stderr").open("ab") as stderr:  # why it cannot start; each run writes to a file of its own
+            with (out / "sim.stderr").open("ab") as stderr:  # for errors at its start; each run writes to its own file
                 self._process = subprocess.Popen(
                     _command(self._program), stdin=PIPE, stdout=PIPE, stderr=stderr, bufsize=0
                 )
@@ -132,7 +132,7 @@ class Batch:
         return status
 
     def close(self) -> None:
-        """A run under way dies with its process."""
+        """Kills the process, and a run under way with it."""
         process, self._process = self._process, None
         if process is not None:
             with process:

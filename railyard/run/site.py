@@ -1,4 +1,4 @@
-"""Where a run of real programs on the wall clock takes place: what the worker asks of an arena, and how it starts
+"""The site of a run of real programs on the wall clock: what a worker needs from an arena, and how it starts
 programs."""
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ SERVER_FOLDER, PLAYER_FOLDER = ".server", ".player"  # in the run's folder while
 
 @dataclass(frozen=True)
 class Start:
-    """How a program is started."""
+    """The start of a program."""
 
-    recorded: list[str]  # the command for the record: with its files where they will lie
+    recorded: list[str]  # the command for the record, with the final places of its files
     command: list[str]
     rights: list[str] = field(default_factory=list)  # arguments of setpriv
     folder: Path | None = None  # the current directory
     fds: tuple[int, ...] = ()  # descriptors that the program keeps
-    real_time: bool = False  # below mpshell, which does this for the player itself
+    real_time: bool = False  # with lower priority than mpshell, which sets the player's itself
 
 
 def spawn(
     start: Start, log: Path, *, fds: Sequence[int] = (), is_relay: bool = False, **options: Any
 ) -> subprocess.Popen[bytes]:
-    """A child that ends when the worker does, whatever ends the worker. Where it may not be real-time, a session of its
-    own gives it a scheduling group of its own (autogroup)."""
+    """Starts a child that ends when the worker does, however the worker ends. If it may not be real-time, its own
+    session gives it its own scheduling group (autogroup)."""
 
     def prepare() -> None:
         if is_relay:
-            # One that floods its output ends, rather than filling the disk.
+            # A relay that floods its output is ended before it fills the disk.
             resource.setrlimit(resource.RLIMIT_FSIZE, (runspec.RELAY_OUTPUT_BYTES, runspec.RELAY_OUTPUT_BYTES))
         if start.real_time:
             realtime.enter(inherited=is_relay)
@@ -58,7 +58,7 @@ def spawn(
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """SIGTERM, and SIGKILL if that does not end it."""
+    """Sends SIGTERM, and SIGKILL if that does not end the process."""
     if process.poll() is None:
         process.terminate()
         try:
@@ -69,7 +69,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 class Site(Protocol):
-    """Where a run takes place."""
+    """The place of a run."""
 
     spec: RunSpec
     # Whether player and server are children of the worker.
@@ -77,7 +77,7 @@ class Site(Protocol):
 
     @property
     def control_folder(self) -> Path:
-        """Where mpshell's control socket is for the worker."""
+        """The folder with mpshell's control socket, as the worker sees it."""
         ...
 
     def prepare(self) -> None: ...
@@ -85,33 +85,33 @@ class Site(Protocol):
     def server(self) -> Start: ...
 
     def relay(self) -> Start | None:
-        """The server's relay of a stack, none for other schemes."""
+        """The server's relay of a stack. None for other schemes."""
         ...
 
     def mpshell(self, control: str) -> Start:
-        """Once the server listens; does what has to be done before mpshell starts. `control` is the socket that the
-        worker will connect to, if links are to change."""
+        """Prepares for mpshell, once the server listens, and returns its start. `control`: the socket to which the
+        worker connects if links are to change."""
         ...
 
     def netstat(self) -> str:
-        """The protocol counters of the server's namespace, while the server is there."""
+        """The protocol counters of the server's namespace, while the server runs."""
         ...
 
     def gather(self) -> None:
-        """Once server and player have ended: what they wrote joins the run's files."""
+        """Adds the files of server and player to those of the run, once both have ended."""
         ...
 
     def facts(self) -> dict[str, Any]:
-        """What the run's record says of the place."""
+        """The facts about the place for the run's record."""
         ...
 
     def clear(self) -> None:
-        """Leaves nothing behind, however the run ended."""
+        """Removes everything that the site has made, however the run ended."""
         ...
 
 
 def make_certificate(folder: Path, owner: tuple[int, int] | None) -> None:
-    """The certificate and the key of the server's relay, which runs as `owner`: user and group."""
+    """Makes the certificate and the key of the server's relay, which runs as `owner` (user and group)."""
     try:
         subprocess.run(runspec.certificate_command(folder), check=True, capture_output=True)
     except FileNotFoundError:

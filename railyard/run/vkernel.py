@@ -1,4 +1,4 @@
-"""The time-travel kernel as a file: where it is, what it was built with, and how it is built."""
+"""The file of the time-travel kernel: its place, its options, and its build."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from railyard.base.provenance import sha256_of
 
 RECIPE = ROOT / "emulator" / "kernel"
 MADE_FROM = {"patch": "linux.patch", "options": "options", "recipe": "build.sh"}
-MINUTES = 8  # of processor time that a build takes
-# Without one of these no run can start, or its figures mean nothing.
+MINUTES = 8  # of processor time for a build
+# Without one of these options no run can start, or its figures are wrong.
 NEEDED = (
     "UML_TIME_TRAVEL_SUPPORT",
     "HOSTFS",
@@ -31,14 +31,15 @@ NEEDED = (
 
 
 def cache_folder() -> Path:
-    """As emulator/kernel/build.sh has it."""
+    """The cache of kernels, the same as in emulator/kernel/build.sh."""
     own = os.environ.get("RAILYARD_KERNEL_CACHE")
     xdg = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(own) if own else xdg / "railyard" / "kernel"
 
 
 def at_hand() -> Path | None:
-    """The kernel that runs take, where there is one: $RAILYARD_KERNEL, else what `make kernel` made or found last."""
+    """The kernel for runs: $RAILYARD_KERNEL, else the one that `make kernel` made or found last. None: there is
+    none."""
     named = os.environ.get("RAILYARD_KERNEL")
     if named:
         return Path(named).resolve()
@@ -61,8 +62,8 @@ def release() -> str | None:
 
 
 def stale() -> str | None:
-    """What of the cached kernel's origin has changed since it was built, as emulator/kernel/build.sh wrote it beside
-    it: source, patch, options, recipe, compiler or linker; None: nothing, or RAILYARD_KERNEL names the kernel."""
+    """The part of the cached kernel's origin that has changed since emulator/kernel/build.sh recorded it: source,
+    patch, options, recipe, compiler or linker. None: nothing has changed, or RAILYARD_KERNEL names the kernel."""
     if os.environ.get("RAILYARD_KERNEL") or not (cache_folder() / "linux").exists() or not RECIPE.is_dir():
         return None
     record = (cache_folder() / "linux").resolve().parent / "made"
@@ -86,7 +87,7 @@ def stale() -> str | None:
 
 
 def why_not() -> str | None:
-    """Why no run can be done in a kernel here without building one; None when one can."""
+    """Why no run can be done in a kernel on this machine without building one. None: it can."""
     if platform.machine() != "x86_64":
         return f"time travel needs an x86-64 machine, and this is {platform.machine()}"
     if at_hand() is None:
@@ -97,7 +98,7 @@ def why_not() -> str | None:
 
 
 def check_recipe() -> None:
-    """Raises UserError outside of a checkout: a kernel is built in one."""
+    """Raises UserError outside of a checkout, which a build of the kernel needs."""
     if not RECIPE.is_dir():
         raise UserError(
             "the kernel arena needs a kernel, which `make kernel` builds in a checkout of Railyard, once for this "
@@ -106,8 +107,8 @@ def check_recipe() -> None:
 
 
 def build() -> Path:
-    """Builds the kernel, which shows its progress on standard error. Raises UserError with the reason where it cannot;
-    the program has said it then."""
+    """Builds the kernel. The build shows its progress, and the reason if it fails, on standard error. Raises
+    UserError."""
     done = subprocess.run([RECIPE / "check-source.sh"], text=True, check=False)
     if done.returncode == 0:
         done = subprocess.run([RECIPE / "build.sh"], stdout=subprocess.PIPE, text=True, check=False)
@@ -118,7 +119,7 @@ def build() -> Path:
 
 @cache
 def options_of(kernel: Path) -> str:
-    """The options that a kernel was built with, as it says itself."""
+    """The options with which a kernel was built, from its own `--showconfig`."""
     try:
         done = subprocess.run([kernel, "--showconfig"], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -133,7 +134,7 @@ def controllers(kernel: Path) -> list[str]:
 
 
 def check(kernel: Path) -> None:
-    """Raises UserError where that file is no kernel for this arena, or does not boot on this machine."""
+    """Raises UserError if the file is no kernel for this arena or does not boot on this machine."""
     if not os.access(kernel, os.X_OK):
         raise UserError(f"{kernel}: there is no such program; build a kernel with `make kernel`.")
     enabled = set(re.findall(r"^CONFIG_([A-Z0-9_]+)=y$", options_of(kernel), re.MULTILINE))
@@ -150,7 +151,8 @@ def check(kernel: Path) -> None:
 
 @cache
 def _why_it_does_not_boot(kernel: Path) -> str | None:
-    """A machine may have what the kernel cannot handle, such as registers that it does not know. A boot takes 0.1 s."""
+    """Why the kernel does not boot, for example because it does not know some of the machine's registers. None: it
+    boots. A boot takes 0.1 s."""
     machine = [program("vkernel"), "--kernel", kernel, "--folder", kernel.parent, "--limit", "60", "--", "/bin/true"]
     command = ["setpriv", "--pdeathsig", "TERM", "--", *map(str, machine)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

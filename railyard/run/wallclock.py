@@ -1,4 +1,4 @@
-"""Arenas of real programs on the wall clock: a run is a worker of its own (worker.py), at the arena's site."""
+"""Arenas of real programs on the wall clock. Each run has its own worker process (worker.py), at the arena's site."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from railyard.run.outcome import RunRefusedError
 from railyard.run.runspec import HANG_GRACE_S, RunSpec
 from railyard.run.site import Site
 
-STOP_LIMIT_S = 25.0  # a worker stops its own children within less
-SLACK_S = 60.0  # set-up and collection around a run
+STOP_LIMIT_S = 25.0  # a worker needs less to stop its children
+SLACK_S = 60.0  # for set-up and collection around a run
 
 
 class WallClock(Arena):
-    started_by: ClassVar[tuple[str, ...]] = ()  # the words before the worker's command
+    started_by: ClassVar[tuple[str, ...]] = ()  # words before the worker's command
 
     @abstractmethod
     def site(self, spec: RunSpec, run_dir: Path) -> Site:
-        """Where the run takes place; asked for in the worker."""
+        """The site of the run. Called in the worker."""
 
     async def execute(self, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
-        """Whatever happens, the worker and its children are gone afterwards."""
+        """Does the run in a worker. Afterwards, whatever happens, the worker and its children have ended."""
         (run_dir / "spec.json").write_text(spec.model_dump_json(indent=1))
         command = (*self.started_by, sys.executable, "-m", "railyard.run.worker", str(run_dir))
         worker = await children.started(command, run_dir / "worker.stderr", start_new_session=True)

@@ -1,8 +1,8 @@
 """One run on the wall clock: `python -m railyard.run.worker RUN_DIR`.
 
-RUN_DIR holds `spec.json`. The worker starts the server outside of the shell, runs the player inside of mpshell, and
-leaves beside `spec.json` all logs and `run.json`. Where that takes place is the arena's site (site.py). It and all that
-is in it are gone when the worker and its children are: nothing stays behind on the machine.
+RUN_DIR holds `spec.json`. The worker starts the server outside of mpshell, runs the player inside of it, and leaves all
+logs and `run.json` beside `spec.json`. The place of this is the arena's site (site.py). It ends with the worker and its
+children, so nothing stays behind on the machine.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from railyard.run.runspec import RunSpec
 from railyard.run.site import Site, Start, spawn, stop
 
 LISTEN_LIMIT_S = 15.0
-LINE_BYTES = 4096  # of a record that says `ready`, at most
+LINE_BYTES = 4096  # at most, of a relay's record `ready`
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -45,7 +45,7 @@ def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _wait_listening(server: subprocess.Popen[bytes], log: Path) -> dict[str, Any]:
-    """The server's `listening` line. Waits for the line itself, never for a length of time."""
+    """Waits for the server's `listening` line and returns it. Raises StartError."""
     output = server.stdout
     if output is None:
         raise ValueError("the server was started without a pipe to read from")
@@ -65,7 +65,7 @@ def _wait_listening(server: subprocess.Popen[bytes], log: Path) -> dict[str, Any
 
 
 def _start_relay(site: Site, run_dir: Path, commands: dict[str, list[str]]) -> subprocess.Popen[bytes] | None:
-    """The server's relay of a stack, once it is ready; its records go to relay-server.jsonl."""
+    """Starts the server's relay of a stack and waits until it is ready. Its records go to relay-server.jsonl."""
     starting = site.relay()
     if starting is None:
         return None
@@ -90,7 +90,7 @@ def _start_relay(site: Site, run_dir: Path, commands: dict[str, list[str]]) -> s
 
 
 def _new_lines(file: BinaryIO) -> Iterator[bytes]:
-    """The complete lines added to a file since the last call; longer ones in pieces."""
+    """The complete lines that were added to a file since the last call, in pieces of at most LINE_BYTES."""
     while line := file.readline(LINE_BYTES):
         if not line.endswith(b"\n") and len(line) < LINE_BYTES:  # not complete yet
             file.seek(-len(line), os.SEEK_CUR)
@@ -99,7 +99,7 @@ def _new_lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _says_ready(line: bytes) -> bool:
-    """A relay may print anything, and much of it."""
+    """Whether a line is the record `ready`. A relay may print other lines, even many and long ones."""
     if b'"ready"' not in line:
         return False
     try:
@@ -110,14 +110,14 @@ def _says_ready(line: bytes) -> bool:
 
 
 def _first_dead(server: subprocess.Popen[bytes], relay: subprocess.Popen[bytes] | None) -> str | None:
-    """Who has ended already of the server's side."""
+    """The program of the server's side that has ended already. None: both run."""
     if server.poll() is not None:
         return "server"
     return "relay" if relay is not None and relay.poll() is not None else None
 
 
 def execute(spec: RunSpec, run_dir: Path) -> dict[str, Any]:
-    """Carries the run out and returns its record. Raises StartError when a program refuses to start."""
+    """Carries out the run and returns its record. Raises StartError if a program refuses to start."""
     for folder in ("links", "qlog"):
         (run_dir / folder).mkdir(exist_ok=True)
     site: Site = arenas.load(spec.arena).site(spec, run_dir)
@@ -129,7 +129,7 @@ def execute(spec: RunSpec, run_dir: Path) -> dict[str, Any]:
 
 
 def _watching(shell: Start, outside: Sequence[subprocess.Popen[bytes]]) -> Start:
-    """mpshell records how long these wait for a core, too."""
+    """The start of mpshell with options to record how long processes outside of it wait for a core."""
     program, *rest = shell.command
     return replace(shell, command=[program, *(word for each in outside for word in ("--watch", str(each.pid))), *rest])
 
@@ -137,7 +137,7 @@ def _watching(shell: Start, outside: Sequence[subprocess.Popen[bytes]]) -> Start
 def _verdict(
     site: Site, run_dir: Path, emulator: dict[str, Any], events: Sequence[DoneEvent], machine: Machine, *, fifo: bool
 ) -> fidelity.Fidelity:
-    """From what mpshell recorded, and what that means for what the player reports. `fifo`: of the server's side."""
+    """The verdict from mpshell's records and the player's figures. `fifo`: the server's side was real-time."""
     late = Lateness.read(run_dir / runspec.LATENESS_FILE, runspec.shortest_delay_ms(site.spec))
     start_s = start_lag_s(run_dir, emulator)
     played = read_jsonl(run_dir / "player.jsonl")
@@ -209,7 +209,7 @@ def _execute_at(site: Site, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
 def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _terminate)
-    # Whatever a dying child leaves becomes ours, so that it can be ended here.
+    # Orphans of children are re-parented to this process, so that it can end them.
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     run_dir = Path(sys.argv[1]).resolve()
     spec = RunSpec.model_validate_json((run_dir / "spec.json").read_text())
@@ -225,7 +225,7 @@ def main() -> int:
 
 
 def _end_orphans() -> None:
-    """Kills what was re-parented to this worker. After a clean run there is nothing."""
+    """Kills the orphans that were re-parented to this worker. After a clean run there are none."""
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)
