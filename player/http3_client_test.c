@@ -27,7 +27,7 @@ typedef struct {
     xl_credentials *credentials[2];
     xl_endpoint *server;
     http3_client *client;
-    h3_session *session[SESSIONS]; /* of the server, a connection each */
+    h3_session *session[SESSIONS]; /* of the server, one per connection */
     xl_connection *connection[SESSIONS];
     size_t sessions;
     unsigned asked[SESSIONS];
@@ -101,7 +101,7 @@ static void on_failed(void *user, uint64_t id, const char *message, uint64_t now
 
 static void on_path(void *user, size_t path, const char *state, uint64_t now) {
     (void)user, (void)now;
-    assert_true(path == 0 || strcmp(state, "tried") != 0); /* nothing is wrong with the path */
+    assert_true(path == 0 || strcmp(state, "tried") != 0); /* the path has no fault, so no other is tried */
 }
 
 static bool no_qoe(void *user, uint64_t now, xl_qoe *qoe) {
@@ -212,7 +212,7 @@ static void ask(world *w, uint64_t id) {
     assert_true(http3_client_request(w->client, id, id * REQUEST_BYTES, (id + 1) * REQUEST_BYTES - 1, w->now));
 }
 
-/* On the control stream, by hand: the server sends none by itself. */
+/* Writes GOAWAY on the control stream, because the server never sends one. */
 static void go_away(world *w, uint8_t from) {
     const uint8_t goaway[] = {0x07, 0x01, from};
     assert_int_equal(sizeof goaway, xl_stream_send(w->connection[0], 3, goaway, sizeof goaway, false, NULL));

@@ -1,4 +1,4 @@
-/* The player on a virtual clock: a test server that answers what the test says, when it says. */
+/* The player on a virtual clock. Each test provides responses and their times. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static void record(void *user, const player_event *event) {
     b->events[b->count++] = *event;
 }
 
-/* 8 Mbit/s: a byte a microsecond. 1 MB of video is a second, a chunk of 100 kB 100 ms, a frame of 25/s 40 kB. */
+/* 8 Mbit/s: 1 byte per us. 1 MB of video plays 1 s, a chunk of 100 kB 100 ms; a frame at 25/s has 40 kB. */
 static player_config basic(void) {
     player_config c = {
         .chunk_bytes = 100000,
@@ -59,7 +59,7 @@ static player_summary summary_of(const bench *b) {
 
 #define BENCH_TEST(name) TEST_OF(name, bench, b, bench_free)
 
-/* The n-th event of a type, from 0; NULL when there are not so many. */
+/* Returns the n-th event of a type, from 0; NULL: there are fewer. */
 static const player_event *nth(const bench *b, player_event_type type, size_t n) {
     for (size_t i = 0; i < b->count; i++)
         if (b->events[i].type == type && n-- == 0)
@@ -74,7 +74,7 @@ static size_t count_of(const bench *b, player_event_type type) {
     return n;
 }
 
-/* Takes all requests that the player wants; returns how many. */
+/* Takes all requests that the player wants. Returns their number. */
 static size_t take_requests(bench *b, uint64_t now) {
     uint64_t chunk, first, last;
     size_t n = 0;
@@ -86,7 +86,7 @@ static size_t take_requests(bench *b, uint64_t now) {
     return n;
 }
 
-/* Delivers `len` right bytes of a chunk. */
+/* Delivers `len` correct bytes of a chunk. */
 static void deliver(bench *b, uint64_t chunk, uint64_t offset, size_t len, uint64_t now) {
     uint8_t *data = malloc(len);
     assert_non_null(data);
@@ -133,7 +133,7 @@ BENCH_TEST(a_stall_is_dated_by_the_last_byte_not_by_the_poll) {
     start(b, basic());
     connect_and_request(b, START);
     deliver(b, 0, 0, 60000, START + 10 * MS); /* plays for 60 ms */
-    /* Nobody looks until long after; then data comes, in two steps around the re-buffer target of 200 kB. */
+    /* Data comes long after the stall began, in two steps around the re-buffer target of 200 kB. */
     deliver(b, 0, 60000, 40000, START + 500 * MS);
     assert_int_equal(nth(b, PLAYER_EVENT_STALL_START, 0)->at, START + 70 * MS);
     assert_null(nth(b, PLAYER_EVENT_STALL_END, 0));
@@ -145,7 +145,7 @@ BENCH_TEST(a_stall_is_dated_by_the_last_byte_not_by_the_poll) {
     deliver(b, 2, 59999, 1, START + 660 * MS);
     assert_int_equal(nth(b, PLAYER_EVENT_STALL_END, 0)->at, START + 660 * MS);
     assert_int_equal(nth(b, PLAYER_EVENT_STALL_END, 0)->duration_us, 590 * MS);
-    /* It resumes at byte 60000 and runs dry 200 ms later. */
+    /* It resumes at byte 60000 and stalls 200 ms later. */
     player_step(b->p, START + 5 * SECOND);
     assert_int_equal(nth(b, PLAYER_EVENT_STALL_START, 1)->at, START + 860 * MS);
     player_fail(b->p, PLAYER_INTERRUPTED, NULL, START + 5 * SECOND);
@@ -170,7 +170,7 @@ BENCH_TEST(data_in_time_to_the_microsecond_prevents_the_stall) {
 
 BENCH_TEST(play_position_does_not_drift) {
     player_config c = basic();
-    /* 3 Mbit/s: 2.67 us a byte. 4.5 MB play exactly 12 s, however often one looks. */
+    /* 3 Mbit/s: 2.67 us per byte. 4.5 MB play exactly 12 s for any number of steps. */
     assert_true(video_init(&c.video, 4500000, 3000000, 29970, 1000));
     c.chunk_bytes = 4500000;
     c.max_buffer_us = 20 * SECOND;
@@ -196,12 +196,12 @@ BENCH_TEST(a_full_buffer_stops_requests_until_the_exact_moment_of_room) {
         deliver(b, i, 0, 100000, START + (i + 1) * MS);
         take_requests(b, START + (i + 1) * MS);
     }
-    /* The play began 1 ms in, so the position is 3000 now: chunk 4 begins at 400000 < 403000. */
+    /* Playing began at 1 ms, so the position is 3000: chunk 4 begins at 400000 < 403000. */
     assert_int_equal(count_of(b, PLAYER_EVENT_REQUEST), 5);
     deliver(b, 4, 0, 100000, START + 5 * MS);
     uint64_t chunk, first, last, room = START + 1 * MS + 100001;
     assert_false(player_wants(b->p, START + 5 * MS, &chunk, &first, &last));
-    /* Nothing but the next buffer report comes before. */
+    /* the next buffer report */
     assert_int_equal(player_next_timeout(b->p), START + 100 * MS);
     player_step(b->p, START + 100 * MS);
     assert_int_equal(player_next_timeout(b->p), room);
@@ -250,7 +250,8 @@ BENCH_TEST(rct_counts_from_the_decision_not_from_the_transports_consent) {
     assert_int_equal(done->duration_us, 30 * MS);
 }
 
-/* 128 KiB at 2 Mbps play for 0.52 s: 15 frames of 1/30 s. Counted as one, the gate would open for nothing. */
+/* 128 KiB at 2 Mbit/s play for 0.52 s: 15 frames of 1/30 s. If they counted as one, re-injection would start for
+ * nothing. */
 BENCH_TEST(qoe_counts_a_large_first_frame_by_its_duration) {
     player_config c = basic();
     c.video = (video){.bytes = 5000000, .bitrate_bps = 2000000, .fps_milli = 30000, .first_frame_bytes = 131072};
@@ -287,7 +288,7 @@ TEST(qoe_counts_whole_frames_that_have_not_begun) {
     player_qoe(b.p, START + 1, &qoe); /* frame 0 has begun, and plays for more than a frame's duration */
     assert_int_equal(qoe.cached_bytes, 99999);
     assert_int_equal(qoe.cached_frames, 2);
-    player_qoe(b.p, START + 10001, &qoe); /* for less */
+    player_qoe(b.p, START + 10001, &qoe); /* it plays for less than a frame's duration */
     assert_int_equal(qoe.cached_frames, 1);
     player_qoe(b.p, START + 50000, &qoe); /* at the start of frame 1 */
     assert_int_equal(qoe.cached_frames, 1);
@@ -335,7 +336,7 @@ BENCH_TEST(a_flipped_byte_ends_the_run_and_is_named) {
 
 TEST(bytes_nobody_asked_for_end_the_run) {
     const struct {
-        size_t first; /* that many of chunk 0 came before */
+        size_t first; /* bytes of chunk 0 received before */
         uint64_t chunk, offset;
         size_t len;
     } table[] = {{0, 1, 0, 10},         {0, 0, 5, 10},  {0, 0, 0, 100001},       {0, UINT64_MAX, 0, 1},
@@ -379,7 +380,7 @@ BENCH_TEST(the_time_limit_ends_the_run_at_its_exact_time) {
     assert_int_equal(s.play_time_us, 100 * MS);
 }
 
-/* Ended while it plays, by the limit or from outside: what was played until then counts, and what came. */
+/* Playing is ended by the limit or by player_fail(): play time and received bytes until then count. */
 TEST(an_end_in_mid_play_counts_what_was_played) {
     for (int by_limit = 0; by_limit < 2; by_limit++) {
         bench b;
@@ -387,7 +388,7 @@ TEST(an_end_in_mid_play_counts_what_was_played) {
         c.time_limit_us = by_limit ? 160 * MS : 60 * SECOND;
         start(&b, c);
         connect_and_request(&b, START + 10 * MS);
-        player_connected(b.p, START + 15 * MS); /* said twice: the first one counts */
+        player_connected(b.p, START + 15 * MS); /* a second call has no effect */
         deliver(&b, 0, 0, 60000, START + 20 * MS);
         deliver(&b, 0, 60000, 40000, START + 30 * MS);
         player_done(b.p, 0, START + 30 * MS);
@@ -411,7 +412,7 @@ TEST(an_end_in_mid_play_counts_what_was_played) {
     }
 }
 
-/* A failure that is reported late happened at that moment: a stall before it is one. */
+/* A failure happens when it is reported, so a stall that began before counts. */
 BENCH_TEST(a_late_failure_finds_the_stall_before_it) {
     start(b, basic());
     connect_and_request(b, START);
@@ -460,8 +461,7 @@ BENCH_TEST(duration_plays_only_the_opening) {
     assert_int_equal(s.play_time_us, 150 * MS);
 }
 
-/* Start-up and re-buffer needs larger than what the buffer rule would request must not lock the player up. */
-/* Takes the one request that the player wants, for this chunk, which begins at this byte of its video. */
+/* Takes the player's request, and checks that it is for this chunk, which begins at byte `first` of its video. */
 static void take_request(bench *b, uint64_t chunk, uint64_t first, uint64_t now) {
     uint64_t wanted, begin, end;
     assert_true(player_wants(b->p, now, &wanted, &begin, &end));
@@ -489,7 +489,8 @@ BENCH_TEST(the_next_video_starts_anew_when_the_last_one_is_over) {
     take_request(b, 1, 100000, START + 10 * MS);
     deliver_of_video(b, 1, 0, 100000, START + 20 * MS);
     uint64_t chunk, first, last;
-    assert_false(player_wants(b->p, START + 200 * MS, &chunk, &first, &last)); /* who knows what comes next */
+    assert_false(player_wants(b->p, START + 200 * MS, &chunk, &first,
+                              &last)); /* no request for the next video before it begins */
     assert_int_equal(player_next_timeout(b->p), START + 210 * MS);
     player_step(b->p, START + 210 * MS);
     assert_int_equal(nth(b, PLAYER_EVENT_VIDEO, 0)->at, START + 210 * MS);
@@ -512,7 +513,7 @@ BENCH_TEST(the_next_video_starts_anew_when_the_last_one_is_over) {
     assert_int_equal(summary.chunks, 4);
     assert_int_equal(summary.bytes, 400000);
     assert_int_equal(summary.play_time_us, 400 * MS);
-    assert_int_equal(summary.rebuffer_count, 0); /* start-up is no re-buffering */
+    assert_int_equal(summary.rebuffer_count, 0); /* start-up does not count as re-buffering */
 }
 
 BENCH_TEST(a_buffer_smaller_than_the_first_frame_still_plays) {

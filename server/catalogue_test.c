@@ -62,7 +62,7 @@ TEST(ranges_follow_rfc_9110) {
         {"bytes=1000-", 416, 0, 0, "bytes */1000"},
         {"bytes=5000-6000", 416, 0, 0, "bytes */1000"},
         {"bytes=-0", 416, 0, 0, "bytes */1000"},
-        /* What does not parse, other units and lists are ignored. */
+        /* Malformed ranges, other units and lists are ignored. */
         {"bytes=", 200, 0, 1000, ""},
         {"bytes=-", 200, 0, 1000, ""},
         {"bytes=9-5", 200, 0, 1000, ""},
@@ -145,13 +145,13 @@ TEST(the_first_frame_is_where_the_range_meets_it) {
     }
     ask(c, "GET", "/synthetic/1000", NULL, &r);
     assert_int_equal(r.frame_bytes, 1000);
-    /* The index goes before the model. */
+    /* The index takes precedence over the model. */
     char error[200];
     const char *index = "{\"/synthetic/1000000\": [{\"offset\": 0, \"size\": 777}, {\"offset\": 777, \"size\": 1}]}";
     assert_true(catalogue_load_frame_index(c, index, strlen(index), error, sizeof error));
     ask(c, "GET", "/synthetic/1000000", NULL, &r);
     assert_int_equal(r.frame_bytes, 777);
-    /* What ffprobe says goes before both, and needs no index. */
+    /* ffprobe's result takes precedence over both, and needs no index. */
     assert_true(catalogue_set_first_frame(c, "/synthetic/1000000", 41419));
     ask(c, "GET", "/synthetic/1000000", "bytes=41000-", &r);
     assert_int_equal(r.frame_position, 0);
@@ -250,11 +250,11 @@ TEST(files_are_served_from_below_the_root_only) {
             print_error("%s\n", outside[i]);
         assert_int_equal(status_of(c, outside[i]), 404);
     }
-    /* An empty file has no byte to ask for. */
+    /* No range of an empty file is satisfiable. */
     ask(c, "GET", "/empty", "bytes=0-", &r);
     assert_int_equal(r.status, 416);
     catalogue_body_close(&r.body);
-    /* A file that shrinks under way ends in an error, not in wrong bytes. */
+    /* If a file shrinks during a response, reading fails instead of returning wrong bytes. */
     ask(c, "GET", "/link", NULL, &r);
     snprintf(path, sizeof path, "%s/root/sub/inner", dir);
     assert_int_equal(truncate(path, 0), 0);
@@ -274,7 +274,7 @@ TEST(files_are_served_from_below_the_root_only) {
     rmdir(dir);
 }
 
-/* A root of its own, with a file in it. */
+/* A root folder with a file in it. */
 typedef struct {
     char dir[32], file[64], other[64];
     server_files files;
@@ -334,7 +334,7 @@ TEST(a_response_does_not_go_on_with_another_file) {
         assert_int_equal(a.status, 200);
         table[i].change(&r);
         assert_int_equal(catalogue_body_read(&a.body, buf, sizeof buf), table[i].read);
-        /* Whoever asks now gets what is there now. */
+        /* A new request gets the current file. */
         if (table[i].change != take_away) {
             ask(r.catalogue, "GET", "/video", NULL, &b);
             assert_int_equal(b.status, 200);
@@ -397,7 +397,7 @@ TEST(without_a_descriptor_left_the_spare_one_serves) {
         catalogue_body_close(&a.body);
         assert_int_equal(status_of(r.catalogue, "/missing"), 404);
     }
-    /* Somebody else has taken that one too. */
+    /* The spare descriptor is gone too. */
     close(r.files.spare);
     int taken = dup(0);
     r.files.spare = -1;

@@ -21,7 +21,7 @@ TEST(the_first_video_packet_ends_the_first_frame) {
         " {\"codec_type\": \"video\", \"stream_index\": 0, \"size\": \"900\", \"pos\": \"41419\", \"flags\": "
         "\"___\"}]}"));
     assert_int_equal(end, 41419);
-    /* -select_streams v:0 -show_entries packet=size,pos: nothing else is there. */
+    /* The output of -select_streams v:0 -show_entries packet=size,pos. */
     assert_true(read_text(" \n{\"packets\": [{\"size\": \"1000\", \"pos\": \"5000\"}]}"));
     assert_int_equal(end, 6000);
     assert_true(read_text("{\"frames\": [{\"media_type\": \"video\", \"pkt_pos\": \"48\", \"pkt_size\": \"2\"}]}"));

@@ -1,5 +1,5 @@
-/* What clients with valid keys make the HTTP/3 service hold, and do: the real service over real connections, datagrams
- * exchanged in memory on a virtual clock. The one video is a file whose reading is counted. */
+/* Bounds of memory and work that clients with valid keys can cause in the HTTP/3 service: the real service over real
+ * connections, with datagrams in memory and a virtual clock. The only video is a file whose reads are counted. */
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +12,9 @@
 #define MTU_BYTES        1452
 #define FILE_BYTES       (UINT64_C(100) << 20)
 #define CLIENTS_MOST     64
-#define STREAM_LEAST     1024        /* what the buffer of a stream takes as soon as a byte is in it */
-#define CRITICAL_STREAMS 3           /* of HTTP/3, in each direction */
-#define LOOK_AHEAD       (64 * 1024) /* and a congestion window, which in memory may be twice as much */
+#define STREAM_LEAST     1024        /* size of a stream's buffer from its first byte on */
+#define CRITICAL_STREAMS 3           /* of HTTP/3, per direction */
+#define LOOK_AHEAD       (64 * 1024) /* above the congestion window, which may take twice its size in memory */
 #define INITIAL_WINDOW   (10 * 1452)
 #define IDLE_BYTES_MOST  26000 /* with one path */
 
@@ -33,8 +33,8 @@ typedef struct {
     xl_connection *connection;
     h3_session *session;
     bool connected, closed;
-    bool reads_nothing;                                                        /* so that no credit goes back */
-    uint64_t ended, aborted, abort_code, received, served, put_off, overloads; /* put_off: 503 */
+    bool reads_nothing; /* so that it returns no flow control credit */
+    uint64_t ended, aborted, abort_code, received, served, put_off, overloads; /* put_off: responses 503 */
 } client;
 
 struct world {
@@ -48,8 +48,8 @@ struct world {
     flight *first, **last;
     uint64_t file_bytes_read, request_records, numbers;
     uint64_t failure_records, failures, failure_code;
-    size_t send_bytes_most; /* that the server has held at any time */
-    bool server_unheard;    /* what the server sends gets lost */
+    size_t send_bytes_most; /* maximum of the server's send buffers */
+    bool server_unheard;    /* the server's datagrams are lost */
 };
 
 /* ---- the file ---- */
@@ -163,7 +163,7 @@ static world *world_of(const xl_limits *client_limits, size_t server_memory) {
     return w;
 }
 
-/* Clients that give `stream_credit` bytes for each answer; 0: as many as is the default. */
+/* Clients with `stream_credit` bytes of flow control credit per response; 0: the default. */
 static world *world_new(uint64_t stream_credit) {
     xl_limits limits;
     xl_limits_init(&limits);
@@ -286,20 +286,20 @@ static uint64_t get(client *c, const char *path, const h3_header *header) {
     return stream;
 }
 
-/* Bytes that are allocated: by the library's count, or the sanitizer's where that takes its place. */
+/* Allocated bytes, by the C library's count, or by the sanitizer's if it replaces it. */
 size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
 
 static size_t allocated(void) {
     return __sanitizer_get_current_allocated_bytes ? __sanitizer_get_current_allocated_bytes() : mallinfo2().uordblks;
 }
 
-/* The server lets 16 connections rest a call. */
+/* Each call of the service checks 16 connections for a rest. */
 static void look_at_all(world *w) {
     for (size_t i = 0; i < w->client_count; i++)
         http3_service_process(w->service, w->now);
 }
 
-/* What the server alone holds for clients that have read 100 kB each and then say nothing for 6 s. */
+/* The server's memory for clients that have read 100 kB each and are then silent for 6 s. */
 static size_t held_for(size_t clients) {
     world *w = world_new(0);
     const h3_header range = {"range", "bytes=0-99999"};
@@ -347,7 +347,7 @@ TEST(a_connection_that_rested_serves_again) {
         assert_in_range(awake - allocated(), 50000, 80000);
         assert_int_equal(c->received, round * 100000);
     }
-    /* Two at once, and one that is cancelled before its answer. */
+    /* Two requests at once, and one that is cancelled before its response. */
     h3_cancel(c->session, get(c, "/video", &range), H3_REQUEST_CANCELLED);
     get(c, "/video", &range);
     get(c, "/video", &range);
@@ -357,7 +357,7 @@ TEST(a_connection_that_rested_serves_again) {
     world_free(w);
 }
 
-/* What its critical streams carried cannot be read again from the few bytes of them that are kept. */
+/* Its state cannot be restored from the few stored bytes of its unidirectional streams. */
 TEST(a_session_with_more_streams_of_the_client_does_not_rest) {
     world *w = world_new(0);
     const h3_header range = {"range", "bytes=0-99999"};
@@ -399,7 +399,7 @@ TEST(handshakes_that_fail_leave_a_record_a_second_at_most) {
     world_free(w);
 }
 
-/* 400 requests for 100 MiB each, where the client lets 300 bytes of each answer be sent. */
+/* 400 requests for 100 MiB each, with 300 bytes of flow control credit per response. */
 TEST(requests_without_flow_control_credit_hold_next_to_nothing) {
     world *w = world_new(300);
     for (int i = 0; i < 4; i++) {
@@ -416,7 +416,7 @@ TEST(requests_without_flow_control_credit_hold_next_to_nothing) {
     world_free(w);
 }
 
-/* 4,096 open responses are shared, 16 are everybody's own. */
+/* 4,096 open responses are shared by all; each client has 16 of its own. */
 TEST(a_client_gets_its_share_of_responses_while_others_leave_theirs_open) {
     world *w = world_new(300);
     for (int i = 0; i < 42; i++) {
@@ -432,7 +432,7 @@ TEST(a_client_gets_its_share_of_responses_while_others_leave_theirs_open) {
     assert_int_equal(4220, w->request_records);
     assert_int_equal(16, late->served);
     assert_int_equal(4, late->put_off);
-    /* Who gives up makes room. */
+    /* A cancelled request makes room. */
     for (int i = 0; i < 2; i++)
         xl_connection_close(w->client[i].connection, H3_NO_ERROR, "", w->now);
     run(w, 3000000);
@@ -443,7 +443,7 @@ TEST(a_client_gets_its_share_of_responses_while_others_leave_theirs_open) {
     world_free(w);
 }
 
-/* HEADERS of a field whose value is said to have 65,000 bytes, of which `sent` come. */
+/* Sends HEADERS with a field that announces a value of 65,000 bytes, of which it sends `sent`. */
 static void begin_request(client *c, size_t sent) {
     static const uint8_t begin[] = {0x01, 0x80, 0x00, 0xfd, 0xf0, 0x00, 0x00, 0x21, 'x', 0x7f, 0xe9, 0xfa, 0x03};
     static uint8_t value[60000];
@@ -479,7 +479,7 @@ TEST(requests_that_are_never_complete_hold_little) {
     }
 }
 
-/* Flow control lets everything go, the network nothing: the congestion windows are what counts. */
+/* Flow control has no limit, but all packets are lost: only the congestion windows limit the reads. */
 TEST(what_waits_for_the_congestion_window_is_not_read_yet) {
     xl_limits limits;
     xl_limits_init(&limits);
@@ -507,7 +507,7 @@ TEST(a_thousand_requests_that_are_reset_leave_nothing) {
         while (n < 100 && h3_submit(c->session, "GET", "server.test", "/video", NULL, 0, &stream[n]) == 0)
             n++;
         h3_pump(c->session, w->now);
-        send_from(w, true); /* the requests go first, so that the server begins to answer */
+        send_from(w, true); /* the requests are sent first, so that the server starts to respond */
         for (size_t i = 0; i < n; i++)
             h3_cancel(c->session, stream[i], H3_REQUEST_CANCELLED);
         sent += (unsigned)n;
@@ -521,7 +521,7 @@ TEST(a_thousand_requests_that_are_reset_leave_nothing) {
     world_free(w);
 }
 
-/* One that is answered at full speed and then wants no more: the buffer is freed with its STOP_SENDING. */
+/* A download at full speed that is then cancelled: STOP_SENDING frees the buffer. */
 TEST(a_download_that_is_cancelled_gives_its_memory_back) {
     world *w = world_new(0);
     client *c = connect_client(w);
@@ -534,7 +534,7 @@ TEST(a_download_that_is_cancelled_gives_its_memory_back) {
     world_free(w);
 }
 
-/* Each connection wants more than its part of the endpoint's memory: none gets stuck, and there is never more. */
+/* Each connection could use more than its share of the endpoint's memory. All make progress, within the limit. */
 TEST(many_downloads_keep_within_the_memory_of_the_endpoint) {
     enum { MEMORY = 1 << 20, CLIENTS = 40 };
     xl_limits limits;
@@ -554,7 +554,7 @@ TEST(many_downloads_keep_within_the_memory_of_the_endpoint) {
     world_free(w);
 }
 
-/* 20 fields of the size given, which count 32 bytes more each (RFC 9114 section 4.2.2). */
+/* Sends a request with 20 fields of this size; each counts 32 bytes more (RFC 9114 section 4.2.2). */
 static void get_with_fields(client *c, size_t field_bytes) {
     enum { FIELDS = 20 };
     char *value = malloc(field_bytes + 1);
@@ -569,7 +569,7 @@ static void get_with_fields(client *c, size_t field_bytes) {
     free(value);
 }
 
-/* More than H3_MAX_FIELD_SECTION_BYTES, and more than the window of a stream of requests. */
+/* More than H3_MAX_FIELD_SECTION_BYTES, and more than the flow control window of a request stream. */
 TEST(a_request_with_too_large_a_head_ends_alone) {
     world *w = world_new(0);
     client *c = connect_client(w);
@@ -593,7 +593,7 @@ TEST(a_request_with_too_large_a_head_ends_alone) {
     world_free(w);
 }
 
-/* What may be on its way to a server of requests without content is what it may have to hold. */
+/* A server of requests without content may have to hold all data that its flow control window allows. */
 TEST(a_client_may_have_tens_of_kilobytes_under_way_to_the_server) {
     world *w = world_new(0);
     client *c = connect_client(w);
