@@ -4,7 +4,7 @@
 #include "tests/unit.h"
 #include "base/json_text.h"
 
-/* As the library writes it. Takes the value over. */
+/* Checks that the text is that of the library. Takes the value's reference. */
 static void check(json_t *value) {
     char *expected = json_dumps(value, JSON_TEXT_FLAGS | JSON_ENCODE_ANY), out[512];
     size_t n = json_text(value, out, sizeof out);

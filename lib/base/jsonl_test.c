@@ -20,7 +20,7 @@ static int remove_file(void **state) {
     return remove(file);
 }
 
-/* The next line has the members of `expected`, which is taken over, in that order. */
+/* Checks that the next line has the members of `expected` in this order. Takes its reference. */
 static void check_line(FILE *in, json_t *expected) {
     char *text = json_dumps(expected, JSON_TEXT_FLAGS), *line = NULL;
     size_t size = 0;
@@ -43,7 +43,7 @@ TEST(time_and_event_come_first_however_long_a_record_is) {
     jsonl_write(log, "alone", NULL, 500000);
     jsonl_write(log, "empty", json_object(), 1000001);
     jsonl_write(log, "long", json_pack("{s:s}", "text", long_text), 1000000);
-    for (size_t n = 900; n < 1024; n++) { /* about the longest line that is written by hand */
+    for (size_t n = 900; n < 1024; n++) { /* around the longest line that is written in one piece */
         long_text[n] = 0;
         jsonl_write(log, "edge", json_pack("{s:s}", "text", long_text), 1000000);
         long_text[n] = 'a';

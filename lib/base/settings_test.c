@@ -31,7 +31,7 @@ static bool read_pair(void *into, const char *text, char *reason, size_t cap) {
     return false;
 }
 
-/* A model decides how many bytes there are where nothing else says it. */
+/* The model sets the default of bytes. */
 static bool read_model(void *into, const char *text, char *reason, size_t cap) {
     sample *s = into;
     (void)reason, (void)cap;
@@ -228,7 +228,7 @@ static bool read_yaml(sample *s, const char *text, settings_pass pass) {
     what.pass = pass;
     const bool ok = settings_read_yaml(&what, file, error);
     char *at = strstr(error, file);
-    if (!ok && at) /* the name changes */
+    if (!ok && at) /* the name differs each time */
         memmove(at, at + strlen(file), strlen(at + strlen(file)) + 1);
     unlink(file);
     return ok;

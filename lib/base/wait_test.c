@@ -33,7 +33,8 @@ static void count_signal(int number) {
     signals++;
 }
 
-/* 0: it waits, returns events, and handles the signals that it unblocks; else the line at which it does not. */
+/* Checks that wait_events() waits, returns events and handles unblocked signals. Returns 0, or the line of a
+ * failure. */
 static int what_is_wrong(void) {
 #define CHECK(condition)                                                                                               \
     if (!(condition))                                                                                                  \
@@ -60,7 +61,7 @@ static int what_is_wrong(void) {
     CHECK(eventfd_write(counter, 1) == 0);
     raise(SIGUSR1);
     CHECK(wait_events(epoll, events, 2, WAIT_FOREVER, NULL) == 1 && signals == 1);
-    CHECK(wait_events(epoll, events, 2, WAIT_FOREVER, &none) == 1 && signals == 2); /* also while events are ready */
+    CHECK(wait_events(epoll, events, 2, WAIT_FOREVER, &none) == 1 && signals == 2); /* also if events are ready */
     return 0;
 }
 

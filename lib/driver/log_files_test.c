@@ -68,7 +68,7 @@ static bool write_qlog(xl_log_files *files, const char *text) {
 static void remove_place(const place *p, const char *const names[]) {
     for (; *names; names++)
         assert_int_equal(unlink(in(p, *names)), 0);
-    assert_int_equal(rmdir(p->dir), 0); /* and so: there was nothing else */
+    assert_int_equal(rmdir(p->dir), 0); /* fails if there is another file */
 }
 
 TEST(log_files_say_what_they_cannot_write) {
@@ -134,7 +134,7 @@ TEST(a_simulation_replaces_its_files_but_not_what_a_link_names) {
     remove_place(&p, (const char *const[]){"dead0001_server.sqlog", "target", "keys", NULL});
 }
 
-/* The file is opened again for each piece of the text: then it must be the same one still. */
+/* The file is opened again for each piece of text, and must then be the same file. */
 TEST(a_qlog_whose_file_was_replaced_ends_there) {
     place p = new_place();
     char piece[20000];

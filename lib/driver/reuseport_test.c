@@ -1,4 +1,4 @@
-/* The kernel's choice among the sockets of a group, against the function that it is to compute. */
+/* Compares the kernel's choice among the sockets of a group with xl_deployment_worker_of(). */
 
 #include <arpa/inet.h>
 #include <poll.h>
@@ -46,7 +46,7 @@ static void group_free(group *g) {
     xl_lb_free((xl_lb *)(uintptr_t)g->d.lb);
 }
 
-/* Sends a datagram and says which socket got it. */
+/* Sends a datagram and returns the index of the socket that received it. */
 static unsigned chosen(const group *g, const uint8_t *data, size_t len) {
     assert_int_equal(len, send(g->client, data, len, 0));
     struct pollfd wait[WORKERS];

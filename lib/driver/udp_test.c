@@ -14,7 +14,7 @@
 #include "tests/unit.h"
 #include "xlink/udp.h"
 
-#define LIMIT_US UINT64_C(20000000) /* of wall-clock time, for what takes milliseconds */
+#define LIMIT_US UINT64_C(20000000) /* wall-clock limit for steps that take milliseconds */
 
 typedef struct {
     xl_udp *udp;
@@ -31,7 +31,7 @@ static xl_addr ipv4(uint8_t a, uint8_t b, uint8_t c, uint8_t d, uint16_t port) {
     return (xl_addr){.family = 4, .ip = {a, b, c, d}, .port = port};
 }
 
-static size_t largest_datagram = 0; /* of hosts to be made; 0 = the default */
+static size_t largest_datagram = 0; /* of hosts created later; 0: default */
 
 static host host_with(bool is_server, const xl_addr *local, xl_credentials *credentials) {
     host h = {.udp = xl_udp_new()};
@@ -149,7 +149,7 @@ TEST(a_transfer_over_loopback_arrives_whole) {
     xl_udp_get_stats(client.udp, &stats);
     assert_int_equal(stats.dark, 0);
     assert_true(stats.datagrams_sent >= total / 1452);
-    assert_true(stats.send_calls < stats.datagrams_sent); /* it batches */
+    assert_true(stats.send_calls < stats.datagrams_sent); /* several datagrams per call */
     host_free(&client);
     host_free(&server);
 }
@@ -171,7 +171,7 @@ TEST(datagrams_grow_to_what_both_ends_allow) {
     }
 }
 
-/* A certificate of 2 kB, with which a server's first flight takes more than one datagram. */
+/* A certificate of 2 kB, so that a server's first flight takes more than one datagram. */
 static xl_credentials *large_credentials(void) {
     const uint8_t serial = 1;
     gnutls_x509_crt_t cert;
@@ -203,7 +203,7 @@ static xl_credentials *large_credentials(void) {
     return made;
 }
 
-/* A first packet as if from port 0, to which the kernel sends nothing (EINVAL). */
+/* Delivers a first packet as if from port 0, to which the kernel cannot send (EINVAL). */
 static void begin_from_port_0(host *client, host *server) {
     uint8_t packet[1500];
     xl_datagram d;
@@ -230,7 +230,7 @@ TEST(a_client_that_cannot_be_answered_takes_nothing_from_the_others) {
         if (attacked) {
             begin_from_port_0(&client, &server);
             xl_udp_get_stats(server.udp, &stats);
-            assert_true(stats.dark > 1); /* so it went out in one piece at first */
+            assert_true(stats.dark > 1); /* it was segmented at first */
             assert_int_equal(EINVAL, stats.last_dark_errno);
         }
         connect_hosts(&client, &server, &server.bound);
@@ -243,7 +243,7 @@ TEST(a_client_that_cannot_be_answered_takes_nothing_from_the_others) {
     assert_int_equal(segmented[0] > 0, segmented[1] > 0);
 }
 
-/* A long header packet of a version that nobody speaks, large enough to be answered by Version Negotiation. */
+/* A long header packet of an unknown version, large enough for Version Negotiation. */
 static void fill_unknown_version(uint8_t *packet, size_t len) {
     static const uint8_t head[] = {0xc0, 0x1a, 0x2a, 0x3a, 0x4a, 8, 1, 2, 3, 4, 5, 6, 7, 8, 4, 9, 9, 9, 9};
     memset(packet, 0, len);
@@ -264,7 +264,7 @@ TEST(a_reply_leaves_from_the_address_that_was_spoken_to) {
     host server = host_new(true, &any);
     for (uint8_t last = 1; last <= 3; last++) {
         xl_addr to = ipv4(127, 0, 0, last, server.bound.port);
-        int fd = connected_socket(&to); /* takes datagrams from `to` only */
+        int fd = connected_socket(&to); /* receives from `to` only */
         uint8_t packet[1200];
         fill_unknown_version(packet, sizeof packet);
         assert_int_equal(send(fd, packet, sizeof packet, 0), sizeof packet);
@@ -287,7 +287,7 @@ TEST(two_sockets_send_from_their_own_addresses) {
     assert_int_equal(xl_udp_add_socket(client.udp, &second, &bound), 1);
     assert_memory_equal(bound.ip, second.ip, 4);
     xl_addr to = ipv4(127, 0, 0, 1, server.bound.port);
-    client.bound = bound; /* the connection begins on the second socket */
+    client.bound = bound; /* the connection starts on the second socket */
     connect_hosts(&client, &server, &to);
     xl_path_stats path;
     assert_int_equal(xl_connection_path_stats(server.connection, 0, &path), 0);
@@ -317,7 +317,7 @@ TEST(a_port_where_nobody_listens_is_noticed) {
     xl_udp *silent = xl_udp_new();
     assert_non_null(silent);
     assert_int_equal(xl_udp_add_socket(silent, &local, &port), 0);
-    xl_udp_free(silent); /* the port was free a moment ago, and is again */
+    xl_udp_free(silent); /* nobody listens on this port now */
     host client = host_new(false, &local);
     client.connection =
         xl_endpoint_connect(client.endpoint, "host.test", &client.bound, &port, XL_TECH_WIFI, xl_udp_now());
@@ -342,7 +342,7 @@ TEST(an_address_in_use_or_not_here_is_refused) {
     assert_int_equal(xl_udp_add_socket(udp, &bound, &again), -EADDRINUSE);
     assert_int_equal(xl_udp_add_socket(udp, &foreign, &again), -EADDRNOTAVAIL);
     assert_int_equal(xl_udp_add_socket(udp, &unset, &again), -EAFNOSUPPORT);
-    assert_int_equal(xl_udp_add_socket(udp, &local, NULL), 1); /* another port, whichever */
+    assert_int_equal(xl_udp_add_socket(udp, &local, NULL), 1); /* any other port */
     xl_udp_free(udp);
 }
 
@@ -372,7 +372,7 @@ TEST(datagrams_of_another_transport_are_carried) {
         uint8_t data[1300] = {(uint8_t)(i + 1)};
         const xl_datagram d = {.local = from, .remote = to, .len = lens[i]};
         assert_true(xl_udp_has_room(sender));
-        xl_udp_queue(sender, &d, data); /* which is copied */
+        xl_udp_queue(sender, &d, data); /* copies data */
     }
     xl_udp_send(sender);
     received r = {0};

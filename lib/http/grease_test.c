@@ -1,9 +1,9 @@
-/* What a peer has to ignore: it is sent where the option is on, and ignored by both sides. */
+/* Reserved streams, frames and settings: sent if the option is on, and ignored by both sides. */
 #include "http/grease.h"
 #include "http/http3_pair.h"
 
-#define SERVER_CONTROL  3  /* stream IDs: the server's first unidirectional stream, */
-#define SERVER_RESERVED 15 /* and the one after the critical three */
+#define SERVER_CONTROL  3  /* stream ID of the server's first unidirectional stream */
+#define SERVER_RESERVED 15 /* stream ID after the three critical streams */
 
 static uint64_t read_varint(const uint8_t *data, size_t len, size_t *at) {
     assert_true(*at < len);
@@ -20,7 +20,7 @@ static bool is_reserved(uint64_t number) {
     return number >= 0x21 && (number - 0x21) % 0x1f == 0;
 }
 
-/* The next frame's type; *at: after it. */
+/* Returns the next frame's type. *at: end of the frame. */
 static uint64_t skip_frame(const uint8_t *data, size_t len, size_t *at) {
     uint64_t type = read_varint(data, len, at), payload = read_varint(data, len, at);
     assert_true(payload <= len - *at);
@@ -80,7 +80,7 @@ TEST(both_sides_ignore_it) {
     pair_free(p);
 }
 
-/* The server's stream as a client reads it that speaks by hand. */
+/* Reads a stream of the server by hand. */
 static pair *read_server_stream(uint64_t id, bool greases) {
     pair *p = pair_begin(true, false, greases);
     p->raw_stream = id;
@@ -127,10 +127,10 @@ TEST(a_clients_first_request_begins_with_a_frame) {
     pair_free(p);
 }
 
-/* Section 6.2.3: a peer may ask not to be sent what it will not read. */
+/* RFC 9114 section 6.2.3: a peer may stop streams of unknown types. */
 TEST(a_peer_may_stop_the_reserved_stream_and_no_critical_one) {
     pair *p = read_server_stream(SERVER_CONTROL, true);
-    /* STOP_SENDING that overtakes the acknowledgement of the whole short stream */
+    /* STOP_SENDING before the acknowledgement of the complete stream */
     const xl_event stopped = {.type = XL_EVENT_STREAM_STOPPED, .stream_id = SERVER_RESERVED, .error_code = 0x0103};
     h3_on_event(p->server.session, &stopped, p->now);
     run(p, 1000000);

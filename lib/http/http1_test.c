@@ -5,7 +5,7 @@
 #include "tests/unit.h"
 #include "http/http1.h"
 
-/* Parses from a heap copy of exactly that size, so that the sanitizer sees any read beyond it. */
+/* Parses a heap copy of exact size, so that the sanitizer detects reads beyond it. */
 static ssize_t request_bytes(const char *text, size_t len, http1_request *out) {
     char *copy = malloc(len > 0 ? len : 1);
     assert_non_null(copy);
@@ -49,7 +49,7 @@ TEST(a_target_in_absolute_form_is_taken_as_its_path) {
         {"http://a?y", "/?y"},
         {"http:///x", "http:///x"}, /* no host */
         {"http://u@a/x", "http://u@a/x"},
-        {"https://a/x", "https://a/x"}, /* not what is served here */
+        {"https://a/x", "https://a/x"}, /* not served here */
         {"/http://a/x", "/http://a/x"},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
@@ -61,7 +61,7 @@ TEST(a_target_in_absolute_form_is_taken_as_its_path) {
     }
 }
 
-/* RFC 9110 section 13.1.5: the parts that the client has may be of another version. */
+/* RFC 9110 section 13.1.5: the client's parts may be of another version. */
 TEST(a_range_under_a_condition_is_none) {
     http1_request r;
     assert_true(request("GET / HTTP/1.1\r\nHost:\r\nIf-Range: \"a\"\r\nRange: bytes=0-9\r\n\r\n", &r) > 0);
@@ -172,7 +172,7 @@ TEST(heads_are_bounded) {
         strcat(many, "X: y\r\n");
     strcat(many, "\r\n");
     assert_int_equal(request(many, &r), -431);
-    /* A Range too long to honour is as good as none. */
+    /* A Range that is too long is ignored. */
     char range[400] = "GET / HTTP/1.1\r\nHost: a\r\nRange: bytes=";
     memset(range + strlen(range), '1', 200);
     strcat(range, "-\r\n\r\n");
@@ -180,7 +180,8 @@ TEST(heads_are_bounded) {
     assert_string_equal(r.range, "");
 }
 
-/* Every truncation and every single damaged byte of a good head: any result but a crash, a hang or a read beyond. */
+/* Every truncation and every single damaged byte of a valid head may have any result except a crash, a hang or a read
+ * beyond the end. */
 TEST(damaged_heads_never_hurt) {
     const char *text = "GET /synthetic/100 HTTP/1.1\r\nHost: a:1\r\nRange: bytes=0-9\r\nConnection: close, x\r\n\r\n";
     const char *answer = "HTTP/1.1 206 Partial Content\r\nContent-Length: 10\r\nContent-Range: bytes 0-9/100\r\n\r\n";

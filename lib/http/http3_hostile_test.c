@@ -1,12 +1,12 @@
 /* Both sides of HTTP/3 against a peer that writes its streams by hand: frames and field sections of every kind, often
- * nearly right, whole and cut, in any order. The session answers, resets streams or closes the connection; what it
- * opened for a request it closes again. */
+ * nearly valid, complete and truncated, in any order. The session responds, resets streams or closes the connection,
+ * and closes every body that it has opened. */
 #include "http/http3_pair.h"
 
 #define STREAMS_MOST 60
 #define WRITES       40
 
-/* By default few, so that the test is short; RAILYARD_FUZZ_RUNS=20000 is a night. */
+/* Returns the number of runs: few by default; RAILYARD_FUZZ_RUNS=20000 takes a night. */
 static uint64_t runs(uint64_t few) {
     const char *wanted = getenv("RAILYARD_FUZZ_RUNS");
     return wanted ? strtoull(wanted, NULL, 10) : few;
@@ -14,7 +14,7 @@ static uint64_t runs(uint64_t few) {
 
 typedef struct {
     uint64_t random;
-    bool is_wild; /* else what ends the connection is rare, and more of the rest is heard */
+    bool is_wild; /* fatal errors are frequent; otherwise connections live longer */
     uint8_t data[4096];
     size_t len;
 } writer;
@@ -26,7 +26,7 @@ static uint64_t below(writer *w, uint64_t n) {
     return (w->random >> 11) % n;
 }
 
-/* Something that ends the connection may be said. */
+/* Whether to write something that ends the connection. */
 static bool dares(writer *w) {
     return below(w, w->is_wild ? 30 : 600) == 0;
 }
@@ -127,7 +127,7 @@ static void put_headers(writer *w, bool is_request) {
     is_request ? put_request_fields(&section) : put_response_fields(&section);
     for (uint64_t n = below(&section, 10) ? 0 : below(&section, 80); n > 0; n--)
         put_field(&section, "x-filler", "of which there is a lot");
-    if (dares(&section)) /* from a table, perhaps the dynamic one, which there is not */
+    if (dares(&section)) /* from a table, perhaps the dynamic one, which is not used */
         put_prefixed(&section, below(&section, 2) ? 0xc0 : 0x80, 6, number(&section));
     if (dares(&section))
         section.data[below(&section, section.len)] ^= (uint8_t)(1u << below(&section, 8));
@@ -168,9 +168,9 @@ static void put_something(writer *w, bool is_request) {
         w->data[below(w, w->len)] = (uint8_t)below(w, 256);
 }
 
-/* In one piece or several, with pauses; the stream may end, or be given up. */
+/* Sends the data in one piece or several, with pauses, and may end or reset the stream. */
 static void send_by_hand(pair *p, side *evil, writer *w, uint64_t stream) {
-    bool fin = (stream & 2) == 0 ? below(w, 2) : dares(w); /* the streams that live as long as the connection */
+    bool fin = (stream & 2) == 0 ? below(w, 2) : dares(w); /* unidirectional streams must not end */
     for (size_t at = 0; at < w->len && !evil->closed;) {
         size_t n = below(w, 3) ? w->len - at : 1 + below(w, w->len - at);
         ssize_t took = xl_stream_send(evil->connection, stream, w->data + at, n, fin && at + n == w->len, NULL);
@@ -185,7 +185,7 @@ static void send_by_hand(pair *p, side *evil, writer *w, uint64_t stream) {
         (void)xl_stream_stop(evil->connection, stream, number(w));
 }
 
-/* On a unidirectional stream: a control stream, QPACK's, one of an unknown type, as often as it pleases. */
+/* Writes a unidirectional stream: control, QPACK or an unknown type, of any number. */
 static void send_unidirectional(pair *p, side *evil, writer *w, bool is_first) {
     uint64_t stream;
     if (evil->closed || xl_stream_open(evil->connection, false, &stream) != 0)
@@ -221,19 +221,19 @@ TEST(a_server_bears_any_client) {
         run(p, 1000000);
         requests += p->requests;
         closed += p->client.closed;
-        pair_free(p); /* no body is open */
+        pair_free(p); /* checks that no body is open */
     }
     assert_true(requests > 60);
     assert_true(closed > 10);
 }
 
-/* Callbacks come in the order that http3.h promises: http3_pair.h sees to that. */
+/* http3_pair.h checks the order of callbacks. */
 TEST(a_client_bears_any_server) {
     unsigned responses = 0, closed = 0;
     for (uint64_t seed = 1; seed <= runs(60); seed++) {
         writer w = {.random = seed * UINT64_C(0xbf58476d1ce4e5b9), .is_wild = seed % 2};
         pair *p = pair_new(false);
-        h3_session_free(p->server.session); /* it has opened the control stream; from here on by hand */
+        h3_session_free(p->server.session); /* it has opened the control stream; then by hand */
         p->server.session = NULL;
         p->server.by_hand = true;
         size_t asked = 0;

@@ -1,5 +1,5 @@
-/* The server against a client that writes its streams by hand: what lies where in a response, and every kind of rule
- * that a peer can break. */
+/* The server against a client that writes its streams by hand: the layout of responses, and every kind of violation by
+ * a peer. */
 #include "http/http3_pair.h"
 
 static void send_raw(pair *p, uint64_t stream, const void *data, size_t len, bool fin) {
@@ -46,7 +46,7 @@ static void check_mark(uint64_t body_bytes, uint64_t first, uint64_t size) {
         assert_int_equal(p->raw[at], 0x00);
         size_t len = p->raw[at + 1] < 64 ? p->raw[at + 1] : ((p->raw[at + 1] & 0x3fu) << 8 | p->raw[at + 2]);
         at += p->raw[at + 1] < 64 ? 2 : 3;
-        /* A frame header lies in the mark exactly if a marked byte comes right after it. */
+        /* A frame header is in the mark if and only if the next byte is marked. */
         bool inside = header_at >= in_stream.position && header_at < in_stream.position + in_stream.size;
         assert_int_equal(inside, body_at >= first && body_at < first + size);
         for (size_t i = 0; i < len; i++, at++, body_at++) {
@@ -89,7 +89,7 @@ TEST(a_body_before_the_headers_is_an_unexpected_frame) {
     pair_free(p);
 }
 
-/* RFC 9114 sections 5.2 and 7.2.6: identifiers do not grow, and a server names requests. */
+/* RFC 9114 sections 5.2 and 7.2.6: identifiers must not increase, and a server's are IDs of requests. */
 TEST(a_goaway_that_breaks_the_rules_closes_the_connection) {
     static const struct {
         bool to_server;
@@ -99,7 +99,7 @@ TEST(a_goaway_that_breaks_the_rules_closes_the_connection) {
     } rows[] = {
         {false, {7, 1, 8, 7, 1, 8, 7, 1, 4}, 9, 0},
         {false, {7, 1, 4, 7, 1, 8}, 6, 0x0108},
-        {false, {7, 1, 2}, 3, 0x0108}, /* a stream that a client cannot have opened for a request */
+        {false, {7, 1, 2}, 3, 0x0108}, /* not the ID of a client's request stream */
         {false, {7, 1, 1}, 3, 0x0108},
         {false, {7, 1, 3}, 3, 0x0108},
         {false, {7, 0}, 2, 0x0106},
@@ -157,7 +157,7 @@ TEST(a_second_control_stream_is_refused) {
     pair_free(p);
 }
 
-/* nghttp3 0.8.0 ends the program where a PRIORITY_UPDATE frame comes up to its identifier and no further. */
+/* nghttp3 0.8.0 aborts the program if its input ends after the identifier of a PRIORITY_UPDATE frame. */
 static const uint8_t control_bytes[] = {0x00, 0x04, 0x03, 0x06, 0x40, 0x64,                 /* SETTINGS */
                                         0x80, 0x0f, 0x07, 0x00, 0x04, 0x00, 'u',  '=', '5', /* of stream 0 */
                                         0x80, 0x0f, 0x07, 0x00, 0x07, 0x40, 0x04, 'u', '=', '1', ',', 'i'};
@@ -196,7 +196,7 @@ TEST(a_priority_update_may_come_byte_by_byte) {
     pair_free(p);
 }
 
-/* RFC 9114 section 7.1. nghttp3 0.8.0 would take the rest for a frame, here for the beginning of a PRIORITY_UPDATE. */
+/* RFC 9114 section 7.1. nghttp3 0.8.0 would parse the rest as a frame, here as the beginning of a PRIORITY_UPDATE. */
 TEST(a_frame_that_is_longer_than_its_identifier_is_an_error) {
     static const uint8_t types[] = {0x03, 0x07, 0x0d}; /* CANCEL_PUSH, GOAWAY, MAX_PUSH_ID */
     for (size_t i = 0; i < sizeof types; i++) {
@@ -252,7 +252,7 @@ TEST(a_request_without_path_is_malformed_and_costs_its_stream) {
 /* As get_bytes, with content-length (static 4) 5. */
 static const uint8_t post_bytes[] = {0x01, 0x0b, 0x00, 0x00, 0xd1, 0xd7, 0xc1, 0x50, 0x01, 'a', 0x54, 0x01, '5'};
 
-/* RFC 9114 section 4.1.2. Other requests go on. */
+/* RFC 9114 section 4.1.2. Other requests continue. */
 TEST(a_body_of_another_length_than_announced_costs_its_stream) {
     static const uint8_t bodies[2][9] = {{0x00, 0x01, 'x'}, {0x00, 0x07, 'x', 'x', 'x', 'x', 'x', 'x', 'x'}};
     for (size_t is_long = 0; is_long < 2; is_long++) {
@@ -277,7 +277,7 @@ TEST(a_request_cut_off_by_a_reset_is_forgotten) {
     pair *p = pair_new(true);
     p->body_bytes = 10;
     send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);
-    for (int i = 0; i < 150; i++) { /* more than may be open at a time: they must really go */
+    for (int i = 0; i < 150; i++) { /* more than the stream limit, so they must be freed */
         uint64_t id = open_raw(p, true);
         send_raw(p, id, get_bytes, 5, false);
         run(p, 50000);

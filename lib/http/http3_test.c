@@ -1,4 +1,4 @@
-/* Both sides by http3.h. */
+/* Both sides are sessions of http3.h. */
 #include "http/http3_pair.h"
 
 TEST(a_range_request_is_answered_intact) {
@@ -26,7 +26,7 @@ TEST(a_range_request_is_answered_intact) {
     pair_free(p);
 }
 
-/* RFC 9110 section 13.1.5: no response has a validator, so the parts that the client has may be of another version. */
+/* RFC 9110 section 13.1.5: no response has a validator, so the client's parts may be of another version. */
 TEST(a_range_under_a_condition_is_none) {
     const h3_header orders[][2] = {{{"range", "bytes=100-199"}, {"if-range", "\"a\""}},
                                    {{"if-range", "\"a\""}, {"range", "bytes=100-199"}}};
@@ -112,7 +112,7 @@ TEST(a_cancelled_request_stops_the_server) {
     assert_int_equal(p->server_abort_code, H3_REQUEST_CANCELLED);
     assert_false(p->exchanges[0].ended || p->exchanges[0].aborted);
 
-    p->body_bytes = 2000; /* the connection lives */
+    p->body_bytes = 2000; /* the connection stays open */
     assert_int_equal(get(p, 1, "GET", NULL), 0);
     run(p, 2000000);
     assert_true(p->exchanges[1].ended);
@@ -140,7 +140,7 @@ TEST(after_goaway_open_requests_finish_and_new_ones_are_refused) {
     p->body_bytes = 300000;
     assert_int_equal(get(p, 0, "GET", NULL), 0);
     run(p, ONE_WAY_US + 1000);
-    /* A server never sends one here, so it is written by hand onto the control stream; request 4 would be the next. */
+    /* The server never sends GOAWAY, so the test writes it on the control stream. The next request would be 4. */
     const uint64_t control = 3;
     const uint8_t goaway[] = {0x07, 0x01, 0x04};
     assert_int_equal(xl_stream_send(p->server.connection, control, goaway, sizeof goaway, false, NULL), sizeof goaway);
@@ -151,7 +151,7 @@ TEST(after_goaway_open_requests_finish_and_new_ones_are_refused) {
     pair_free(p);
 }
 
-/* RFC 9114 section 5.2: requests from the identifier on were not processed, and may be made elsewhere. */
+/* RFC 9114 section 5.2: requests from the identifier on were not processed, and may be repeated elsewhere. */
 TEST(a_goaway_below_an_open_request_rejects_it) {
     pair *p = pair_new(false);
     p->body_bytes = 300000;
@@ -199,7 +199,7 @@ TEST(a_response_of_another_length_than_announced_costs_only_its_stream) {
     pair_free(p);
 }
 
-/* A HEADERS frame with a status, if any, and a field of as many bytes, without Huffman code. */
+/* Writes a HEADERS frame with a status, if any, and a field of value_bytes without Huffman code. */
 static size_t put_headers(uint8_t *to, uint8_t status, size_t value_bytes) {
     const size_t len = 2u + (status ? 1u : 0u) + 4u + 3u + value_bytes;
     uint8_t *at = to;

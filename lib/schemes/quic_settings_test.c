@@ -128,7 +128,7 @@ TEST(the_description_names_every_scheme_and_what_it_sets) {
     json_decref(all);
 }
 
-/* Only defaults that are values are compared; others, such as "the scheme's", say where the value comes from. */
+/* Compares only defaults that are values; others, such as "the scheme's", describe where the value comes from. */
 TEST(defaults_in_texts_are_those_of_the_transport) {
     char error[SETTINGS_ERROR_BYTES];
     size_t compared = 0;

@@ -30,7 +30,7 @@ TEST(frames_cover_the_video_without_gap_or_drift) {
         }
         assert_int_equal(previous, v.bytes);
         assert_true(most - least <= 1);
-        /* The k-th frame after the first begins where k frame times at the bit rate say, also far out. */
+        /* The k-th frame after the first begins k frame times after it, also for large k. */
         uint64_t k = 200;
         assert_int_equal(video_frame_begin(&v, k + 1) - 70000, k * 2500000 * 1000 / (8 * (uint64_t)rates[r]));
     }
@@ -52,7 +52,7 @@ TEST(impossible_videos_are_refused) {
     assert_false(video_init(&v, 10, 0, 1000, 0));
     assert_false(video_init(&v, 10, 1000, 0, 0));
     assert_false(video_init(&v, VIDEO_MAX_BYTES + 1, 1000000, 30000, 0));
-    assert_false(video_init(&v, 10, 8, 30000, 0)); /* less than a byte a frame */
+    assert_false(video_init(&v, 10, 8, 30000, 0)); /* less than a byte per frame */
 }
 
 TEST(play_time_and_bytes_are_exact) {
@@ -76,7 +76,7 @@ TEST(synthetic_bytes_depend_on_their_offset_only) {
         video_synthetic_fill(part, 300 + start, 1000 + start * 7);
         assert_memory_equal(part, whole + start * 7, 300 + start);
     }
-    /* Files made elsewhere rely on these: at the beginning, and in the second block. */
+    /* Existing files depend on these values, at the beginning and in the second block. */
     const uint8_t opening[8] = {0xaf, 0xcd, 0x1d, 0x7b, 0x39, 0xa8, 0x20, 0xe2};
     video_synthetic_fill(part, 8, 0);
     assert_memory_equal(part, opening, 8);
@@ -85,7 +85,7 @@ TEST(synthetic_bytes_depend_on_their_offset_only) {
     assert_memory_equal(part, second, 8);
 }
 
-/* By every distance up to two blocks, and by whole blocks. */
+/* Shifted by every distance up to two blocks, and by multiples of a block. */
 TEST(a_shifted_range_is_found_at_once) {
     uint8_t buf[64];
     video_synthetic_fill(buf, sizeof buf, 8000);
