@@ -1,6 +1,6 @@
 /* C unit tests with cmocka. TEST(name) { ... } defines a test that registers itself. A test program is one source file
- * and ends with TEST_MAIN(setup, teardown), which runs its tests in the order of their lines; NULL: nothing to set
- * up. */
+ * and ends with TEST_MAIN(setup, teardown), which runs its tests in the order of their lines. setup and teardown may be
+ * NULL. */
 #ifndef RAILYARD_TESTS_UNIT_H
 #define RAILYARD_TESTS_UNIT_H
 
@@ -17,7 +17,7 @@ static struct CMUnitTest unit_tests[UNIT_MOST_TESTS];
 static int unit_lines[UNIT_MOST_TESTS];
 static size_t unit_count;
 
-/* Sorted by line, since compilers order constructors as they like. */
+/* Sorts by line, because the order of constructors is not defined. */
 static inline void unit_register(int line, struct CMUnitTest test) {
     if (unit_count == UNIT_MOST_TESTS)
         __builtin_trap();
@@ -38,8 +38,8 @@ static inline void unit_register(int line, struct CMUnitTest test) {
     }                                                                                                                  \
     static void name(__attribute__((unused)) void **state)
 
-/* TEST_OF(name, type, variable, release) { ... } has a `type *variable`, all zero at first, which `release` gets at the
- * end. */
+/* TEST_OF(name, type, variable, release) { ... } defines a test with a `type *variable`, all zero at first, which is
+ * passed to `release` at the end. */
 #define TEST_OF(name, type, variable, release)                                                                         \
     static void name##_of(type *variable);                                                                             \
     TEST(name) {                                                                                                       \

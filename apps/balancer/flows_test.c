@@ -19,7 +19,7 @@ static flows *table_of(size_t most) {
     return flows_new(most, 1000, 5000, 42, on_closed, NULL);
 }
 
-/* A flow whose client has answered the server. */
+/* Adds an established flow. */
 static flow *established(flows *t, unsigned i, size_t server, uint64_t now) {
     xl_addr c = client_of(i);
     flow *f = flows_add(t, &c, &local, server, now);
@@ -39,7 +39,7 @@ TEST(flows_are_found_by_client_and_server) {
         assert_ptr_equal(f, flows_find(t, &c, &local, i % 2));
     }
     xl_addr c = client_of(3), other = client_of(3);
-    assert_null(flows_find(t, &c, &other, 0)); /* another address of ours */
+    assert_null(flows_find(t, &c, &other, 0)); /* another address of the balancer */
     flows_remove(t, flows_find(t, &c, &local, 0));
     assert_null(flows_find(t, &c, &local, 0));
     assert_non_null(flows_find(t, &c, &local, 1));
@@ -56,11 +56,11 @@ TEST(a_flood_of_new_flows_pushes_out_new_flows_only) {
         flow *f = flows_add(t, &c, &local, 0, i);
         assert_non_null(f);
         flows_used_by_client(t, f, false, i);
-        flows_used_by_server(t, f, i); /* servers answer forged addresses, too */
+        flows_used_by_server(t, f, i); /* servers respond to forged addresses too */
     }
     flows_stats s;
     flows_get_stats(t, &s);
-    assert_int_equal(18, s.now); /* eight, and half of the table */
+    assert_int_equal(18, s.now); /* 8 established flows, and new flows in half of the table */
     assert_int_equal(990, s.evicted);
     for (unsigned i = 0; i < 8; i++) {
         xl_addr c = client_of(i);
@@ -89,7 +89,7 @@ TEST(only_an_answer_to_the_server_establishes) {
     flows *t = table_of(10);
     xl_addr c = client_of(1);
     flow *f = flows_add(t, &c, &local, 0, 0);
-    flows_used_by_client(t, f, true, 0); /* a guessed CID, before the server said anything */
+    flows_used_by_client(t, f, true, 0); /* a guessed CID, before the server has sent anything */
     assert_false(f->established);
     flows_used_by_server(t, f, 0);
     flows_used_by_client(t, f, false, 0);

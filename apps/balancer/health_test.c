@@ -1,4 +1,4 @@
-/* When a server counts as down, and when not. */
+/* When a server counts as down. */
 #include <string.h>
 
 #include "tests/unit.h"
@@ -14,7 +14,7 @@ TEST(a_silent_server_is_down_after_three_intervals_and_up_when_it_speaks) {
     assert_false(health_check(&h, 0, 500 + 3 * INTERVAL_US));
     assert_false(health_hear(&h, 1, 500 + 2 * INTERVAL_US));
     assert_true(health_check(&h, 0, 501 + 3 * INTERVAL_US));
-    assert_false(health_check(&h, 0, 502 + 3 * INTERVAL_US)); /* no news */
+    assert_false(health_check(&h, 0, 502 + 3 * INTERVAL_US)); /* no change */
     assert_false(health_check(&h, 1, 501 + 3 * INTERVAL_US));
     assert_true(h.server[0].is_down && !h.server[1].is_down);
     assert_true(health_hear(&h, 0, 600 + 3 * INTERVAL_US));
@@ -59,7 +59,7 @@ TEST(each_server_is_asked_once_an_interval) {
     health_init(&h, INTERVAL_US, 2, 500);
     assert_true(health_probe(&h, 0, random_bytes, 500, probe));
     assert_false(health_probe(&h, 0, random_bytes, 500, probe));
-    assert_int_equal(health_next(&h), 500); /* of the other one */
+    assert_int_equal(health_next(&h), 500); /* of the other server */
     assert_true(health_probe(&h, 1, random_bytes, 600, probe));
     assert_int_equal(health_next(&h), 500 + INTERVAL_US);
     assert_true(health_probe(&h, 0, random_bytes, 500 + INTERVAL_US, probe));
@@ -82,7 +82,7 @@ TEST(only_who_saw_the_probe_can_answer_it) {
     }
     uint8_t other[2 * HEALTH_ID_BYTES] = {9};
     assert_true(health_probe(&h, 0, other, 500 + INTERVAL_US, probe));
-    assert_false(health_is_answer(&h, 0, answer, sizeof answer)); /* to the one before */
+    assert_false(health_is_answer(&h, 0, answer, sizeof answer)); /* the response to the previous probe */
 }
 
 TEST_MAIN(NULL, NULL)

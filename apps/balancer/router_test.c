@@ -104,13 +104,13 @@ TEST(new_clients_go_to_servers_that_are_up_and_to_all_when_none_is) {
         cid[0] |= 0xe0;
         route before = ask(r, cid, 0);
         router_set_down(r, 1, true);
-        route during = ask(r, cid, 0); /* its handshake too, which has no answer */
+        route during = ask(r, cid, 0); /* also for an unanswered handshake on server 1 */
         assert_int_equal(during.kind, ROUTE_BY_HASH);
         assert_true(during.server != 1);
         if (before.server != 1)
             assert_int_equal(during.server, before.server);
         router_set_down(r, 1, false);
-        assert_int_equal(ask(r, cid, 0).server, during.server); /* where the handshake is now */
+        assert_int_equal(ask(r, cid, 0).server, during.server); /* the server of the handshake */
         for (size_t k = 0; k < 3; k++)
             router_set_down(r, k, true);
         assert_int_equal(ask(r, cid, 0).server, before.server);
@@ -134,7 +134,7 @@ TEST(a_handshake_under_way_stays_where_it_is) {
     assert_true(router_update(r, &five, moved));
     for (int i = 0; i < 200; i++)
         assert_int_equal(first[i], ask(r, cid[i], 1000000).server);
-    /* Server 0 goes; the others move up. */
+    /* Server 0 is removed; the indices of others decrease. */
     memmove(&without.server[0], &five.server[1], 4 * sizeof five.server[0]);
     assert_true(router_update(r, &without, moved));
     assert_int_equal(SIZE_MAX, moved[0]);
@@ -145,7 +145,7 @@ TEST(a_handshake_under_way_stays_where_it_is) {
         if (first[i] > 0)
             assert_int_equal(first[i] - 1, now);
     }
-    unsigned back = 0; /* forgotten after a while: the newcomer gets its share */
+    unsigned back = 0; /* after the choices have expired, the new server gets its share */
     for (int i = 0; i < 200; i++)
         back += ask(r, cid[i], 3600000000).server == 3;
     assert_in_range(back, 20, 80);
@@ -193,11 +193,12 @@ TEST(what_no_server_would_take_is_dropped) {
     assert_int_equal(ROUTE_BY_HASH, router_route(r, &client, data, 60, 0).kind); /* Handshake of version 2 */
     data[0] = 0xe0;
     assert_int_equal(ROUTE_DROP_SMALL, router_route(r, &client, data, 60, 0).kind); /* 0-RTT of version 2 */
-    data[1] = 0x1a; /* another version: to be told which we speak, it must be large enough */
+    data[1] = 0x1a; /* another version: too small for Version Negotiation */
     assert_int_equal(ROUTE_DROP_SMALL, router_route(r, &client, data, 60, 0).kind);
     assert_int_equal(ROUTE_BY_HASH, router_route(r, &client, data, 1200, 0).kind);
     memset(data + 1, 0, 4);
-    assert_int_equal(ROUTE_DROP_MALFORMED, router_route(r, &client, data, 1200, 0).kind); /* no client negotiates */
+    assert_int_equal(ROUTE_DROP_MALFORMED,
+                     router_route(r, &client, data, 1200, 0).kind); /* Version Negotiation, which no client sends */
     initial(data, cid, 20);
     data[5] = 21;
     assert_int_equal(ROUTE_DROP_MALFORMED, router_route(r, &client, data, 1200, 0).kind);
@@ -212,7 +213,7 @@ TEST(any_bytes_are_routed_or_dropped) {
     router *r = router_new(&f);
     for (int i = 0; i < 20000; i++) {
         size_t len = (size_t)random_octet() + (i % 8 ? 0 : 1100);
-        uint8_t *data = malloc(len + 1); /* exactly as long as it says, for the sanitizer */
+        uint8_t *data = malloc(len + 1); /* of exact size, for the sanitizer */
         random_bytes(data, len);
         uint8_t *exact = malloc(len ? len : 1);
         memcpy(exact, data, len);
