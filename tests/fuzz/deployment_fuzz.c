@@ -1,5 +1,5 @@
-/* A server's part in a deployment, from its file and options: every connection ID that it makes is its own, at the
- * balancer, in the kernel's function, and in the endpoint; those of its fellow workers are theirs. */
+/* A server in a deployment, from its file and options. Properties: balancer, kernel's function and endpoint all route
+ * every connection ID that the server makes to it, and those of other workers to them. */
 #include "tests/fuzz/file.h"
 #include "tests/fuzz/input.h"
 #include "balancer/lb_file.h"
@@ -20,7 +20,7 @@ static void check_cids(const xl_deployment *d, fuzz_input *in) {
         int bytes = xl_lb_decode(d->lb, cid, n, id);
         FUZZ_CHECK(bytes > 0 && memcmp(id, d->server_id, (size_t)bytes) == 0);
         fuzz_note(cid, n);
-        fuzz_fill(in, cid, sizeof cid); /* any other belongs to one of them */
+        fuzz_fill(in, cid, sizeof cid); /* any other CID belongs to one of the workers */
         size_t len = random % (XL_MAX_CID_BYTES + 1);
         FUZZ_CHECK(xl_deployment_worker_of(d, cid, len) < d->workers);
     }

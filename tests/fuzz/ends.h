@@ -1,5 +1,5 @@
-/* Two endpoints and the datagrams between them on a virtual clock, for harnesses of what stands above the transport.
- * The one with index 0 is the client's. Each has a function that handles its timers and events. */
+/* Two endpoints and the datagrams between them on a virtual clock, for harnesses of layers above the transport. Index 0
+ * is the client. Each has a function that handles its timers and events. */
 #ifndef FUZZ_ENDS_H
 #define FUZZ_ENDS_H
 
@@ -9,7 +9,7 @@
 #define ENDS_ONE_WAY_US 10000
 #define ENDS_IN_AIR     512
 #define ENDS_MTU        1452
-#define ENDS_STEPS      4000 /* of an input */
+#define ENDS_STEPS      4000 /* per input */
 
 typedef struct {
     uint64_t at;
@@ -22,10 +22,11 @@ typedef struct {
     uint64_t now;
     xl_endpoint *endpoint[2];
     void (*act[2])(void *user, uint64_t now);
-    void (*see)(void *user, bool to_server, const uint8_t *data, size_t len); /* each datagram; may be NULL */
+    void (*see)(void *user, bool to_server, const uint8_t *data,
+                size_t len); /* called for each datagram; may be NULL */
     void *user;
     ends_flight *air;
-    size_t first, count; /* a ring */
+    size_t first, count; /* of the ring */
     unsigned steps;
 } ends;
 

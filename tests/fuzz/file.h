@@ -1,4 +1,4 @@
-/* A file of the input's bytes for functions that take a name; it exists in memory only. */
+/* A file with bytes of the input, for functions that take a name. It exists in memory only. */
 #ifndef FUZZ_FILE_H
 #define FUZZ_FILE_H
 

@@ -1,4 +1,4 @@
-/* Packets that an attacker with the keys of one end would send to the other: any frames, sealed as they must be. */
+/* Packets that an attacker with the keys of one end could send to the other: any frames, correctly protected. */
 #ifndef FUZZ_FORGE_H
 #define FUZZ_FORGE_H
 
@@ -11,7 +11,7 @@ static inline uint64_t forge_stream(fuzz_input *in) {
     return v < 0xf0 ? v & 31 : fuzz_number(in);
 }
 
-/* The number of a connection ID or a path that is in use, or any. */
+/* Returns the sequence number of a connection ID in use, or any number. */
 static inline uint64_t forge_sequence(fuzz_input *in, const xl_cids *cids) {
     uint8_t v = fuzz_u8(in);
     if (v >= 0xf0)
@@ -21,7 +21,7 @@ static inline uint64_t forge_sequence(fuzz_input *in, const xl_cids *cids) {
 
 /* ---- path IDs, dialect `ietf` ---- */
 
-/* One that may be used, one that was used up or is above the limit, or any. */
+/* Returns a path ID that may be used, one that is closed or above the limit, or any number. */
 static inline uint64_t forge_path_id(fuzz_input *in, const xl_connection *to) {
     uint8_t v = fuzz_u8(in);
     if (v >= 0xf0 || !to->path_ids)
@@ -29,7 +29,7 @@ static inline uint64_t forge_path_id(fuzz_input *in, const xl_connection *to) {
     return v < 0xc0 ? to->path_ids->at[v % XL_PATH_IDS_MAX].id : to->path_ids->local_max - 12 + (v & 15);
 }
 
-/* The connection IDs that the peer has issued, or that we have, for this path ID; NULL: none. */
+/* Returns the connection IDs that `to` has issued (is_local) or received for this path ID; NULL: none. */
 static inline const xl_cids *forge_cids(const xl_connection *to, uint64_t path_id, bool is_local) {
     const xl_path_id *p = to->path_ids ? xl_path_ids_find(to->path_ids, path_id) : NULL;
     if (to->path_ids)
@@ -46,7 +46,7 @@ static inline xl_qoe forge_qoe(fuzz_input *in) {
     return qoe;
 }
 
-/* to: who will read it; space: in which what is acknowledged was sent. */
+/* Writes an ACK or ACK_MP. to: the end that reads it, which sent the acknowledged packets. */
 static inline void forge_ack(xl_writer *w, fuzz_input *in, const xl_connection *to, const xl_path *path,
                              xl_level level) {
     xl_ack_range range[8];
@@ -78,7 +78,7 @@ static inline void forge_stream_data(xl_writer *w, fuzz_input *in, const xl_conn
     bool fin = fuzz_bool(in);
     size_t len = fuzz_u8(in) * 4u;
     if (s && s->has_recv && offset < 64)
-        offset += s->recv.read; /* where it goes on */
+        offset += s->recv.read; /* the next byte to read */
     xl_frame_put_stream_header(w, id, offset & XL_VARINT_MAX, len, fin);
     for (; len > 0; len--)
         xl_write_u8(w, (uint8_t)len);
@@ -93,7 +93,7 @@ static inline void forge_new_cid(xl_writer *w, fuzz_input *in, const xl_connecti
     xl_frame_put_new_cid(w, next, prior < 12 ? next - (next < prior ? next : prior) : next + prior, &cid, token);
 }
 
-/* Those that only the dialect `ietf` has. */
+/* Writes a frame of the dialect `ietf` only. */
 static inline void forge_ietf(xl_writer *w, fuzz_input *in, const xl_connection *to) {
     uint8_t kind = fuzz_u8(in), token[16] = {0};
     uint64_t id = forge_path_id(in, to);
@@ -148,7 +148,7 @@ static inline void forge_close(xl_writer *w, fuzz_input *in) {
     xl_frame_put_close(w, application, error, fuzz_number(in), reason);
 }
 
-/* DATAGRAM, ACK_FREQUENCY, IMMEDIATE_ACK, or none of them. */
+/* Writes DATAGRAM, ACK_FREQUENCY, IMMEDIATE_ACK, or nothing. */
 static inline void forge_extension(xl_writer *w, fuzz_input *in, uint8_t kind) {
     uint64_t number, threshold, delay;
     if (kind >= 0xc0) {
@@ -168,7 +168,7 @@ static inline void forge_extension(xl_writer *w, fuzz_input *in, uint8_t kind) {
     }
 }
 
-/* One frame of any kind, to be read by `to` on `path`. */
+/* Writes a frame of any kind, for `to` on `path`. */
 static inline void forge_frame(xl_writer *w, fuzz_input *in, const xl_connection *to, const xl_path *path,
                                xl_level level) {
     uint8_t kind = fuzz_u8(in), data[8];
@@ -228,7 +228,7 @@ static inline void forge_frame(xl_writer *w, fuzz_input *in, const xl_connection
     case 18:
         forge_crypto(w, in, to, level);
         break;
-    case 19: { /* no writer made this */
+    case 19: { /* any bytes */
         size_t len;
         const uint8_t *raw = fuzz_bytes(in, 64, &len);
         xl_write_bytes(w, raw, len);
@@ -254,7 +254,7 @@ static inline void forge_frame(xl_writer *w, fuzz_input *in, const xl_connection
 
 /* ---- packets ---- */
 
-/* Where a forged packet comes from, at the end that reads it. */
+/* Chooses the addresses of a forged packet, as the reader has them. */
 static inline void forge_addresses(live *l, fuzz_input *in, bool to_server, xl_addr *local, xl_addr *remote) {
     uint8_t v = fuzz_u8(in);
     const pair_link *link = &l->p.link[v % l->p.link_count];
@@ -266,7 +266,7 @@ static inline void forge_addresses(live *l, fuzz_input *in, bool to_server, xl_a
         remote->port = (uint16_t)(remote->port + (v & 3));
 }
 
-/* Whether the frames hold a challenge that went to a victim: that would be a guess at 64 random bits. */
+/* Whether the frames contain a challenge that was sent to a victim: it would mean that 64 random bits were guessed. */
 static inline bool forge_guesses(const xl_connection *to, const uint8_t *frames, size_t len) {
     for (size_t i = 0; i < to->path_count; i++)
         for (size_t at = 0; live_is_victim(&to->path[i]->remote) && at + 8 <= len; at++)
@@ -282,7 +282,7 @@ static inline xl_level forge_level(const xl_connection *from, uint8_t v) {
     return level;
 }
 
-/* Header and number of a packet to `to`; false: there are no keys, or no connection ID. */
+/* Writes the header of a packet to `to`. False: no keys, or no connection ID. */
 static inline bool forge_header(live *l, xl_writer *w, uint8_t *packet, const xl_connection *from,
                                 const xl_connection *to, xl_level level, size_t *pn_offset, size_t *length_at,
                                 uint64_t *pn, uint64_t *path_id) {
@@ -295,7 +295,8 @@ static inline bool forge_header(live *l, xl_writer *w, uint8_t *packet, const xl
     if (cids == &to->local_cids)
         id = NULL;
     const xl_cid_entry *cid = &cids->at[which % cids->count];
-    /* Numbers of its own, so that the ones of the genuine sender go on; now and then a repetition, or one far off. */
+    /* The packet numbers differ from those of the genuine sender, so that it can continue. Some repeat, or are far
+     * off. */
     *pn = ahead < 0xf0 ? (UINT64_C(1) << 20) + l->forged_pn + ahead % 4 : fuzz_number(in) & XL_VARINT_MAX;
     l->forged_pn += 1 + ahead % 4;
     uint64_t right = !to->multipath ? 0 : to->path_ids ? (id ? id->id : 0) : cid->sequence;
@@ -313,7 +314,7 @@ static inline bool forge_header(live *l, xl_writer *w, uint8_t *packet, const xl
     return true;
 }
 
-/* The end that the frames seem to come from does not change: it sent no such packet. */
+/* Delivers a forged packet. The state of the apparent sender does not change. */
 static inline void forge_packet(live *l) {
     fuzz_input *in = l->in;
     bool to_server = fuzz_bool(in);
@@ -352,7 +353,7 @@ static inline void forge_packet(live *l) {
     live_deliver(l, to_server, &local, &remote, packet, pn_offset + 4 + len + XL_AEAD_TAG);
 }
 
-/* The same, but the one end's own: it goes into its books, over its path. */
+/* Sends such frames as a packet of one end, which records it as sent on its path. */
 static inline void forge_as_own(live *l) {
     fuzz_input *in = l->in;
     bool to_server = fuzz_bool(in);
@@ -382,7 +383,7 @@ static inline void forge_as_own(live *l) {
         pair_enqueue(&l->p, to_server, &d, buf);
 }
 
-/* Something that went by, again, from wherever, changed or not. */
+/* Delivers a recorded datagram again, perhaps changed, and perhaps from another address. */
 static inline void forge_from_sight(live *l) {
     fuzz_input *in = l->in;
     uint8_t which = fuzz_u8(in), how = fuzz_u8(in);
@@ -402,7 +403,7 @@ static inline void forge_from_sight(live *l) {
     live_deliver(l, how & 16 ? !s.to_server : s.to_server, &s.local, &s.remote, s.data, s.len);
 }
 
-/* Bytes without keys: noise, stateless resets, Version Negotiation, Retry. */
+/* Delivers a packet that needs no keys: random bytes, stateless reset, Version Negotiation, Retry. */
 static inline void forge_noise(live *l) {
     fuzz_input *in = l->in;
     bool to_server = fuzz_bool(in);
@@ -420,7 +421,7 @@ static inline void forge_noise(live *l) {
     } else if (cid) {
         memcpy(packet + 1, cid->id, cid->len);
     }
-    if ((kind & 0x44) == 0x44 && to && to->remote_cids.count > 0) /* the reset that only the peer can make */
+    if ((kind & 0x44) == 0x44 && to && to->remote_cids.count > 0) /* the valid reset token */
         memcpy(packet + len - 16, to->remote_cids.at[0].reset_token, 16);
     xl_addr local, remote;
     forge_addresses(l, in, to_server, &local, &remote);

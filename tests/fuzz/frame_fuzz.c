@@ -1,5 +1,5 @@
-/* Frames: what is parsed keeps the limits that the header names, and what is written again is parsed as the same. All
- * of it goes into a qlog, whose record is JSON. */
+/* Frames. Properties: a parsed frame keeps the limits of the header file, and a frame that is written again is parsed
+ * as the same. All frames go into a qlog, whose records must be JSON. */
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/qlog.h"
 #include "wire/frame.h"
@@ -31,7 +31,7 @@ static bool is_same_ack(const xl_ack_frame *a, const xl_ack_frame *b) {
     return same;
 }
 
-/* Writes the frame again; false for the ones that have no writer or whose text is more than its fields. */
+/* Writes the frame again. False: it has no writer, or its encoding is longer than its fields need. */
 static bool put_again(xl_writer *w, const xl_frame *f, bool qoe_in_ack) {
     switch (f->type) {
     case XL_FRAME_PING:
@@ -101,7 +101,7 @@ static bool put_again(xl_writer *w, const xl_frame *f, bool qoe_in_ack) {
     }
 }
 
-/* Those of the dialect `ietf`, PATH_ACK apart. */
+/* The same for frames of the dialect `ietf` except PATH_ACK. */
 static bool put_ietf_again(xl_writer *w, const xl_frame *f) {
     switch (f->type) {
     case XL_FRAME_PATH_ABANDON:
@@ -209,7 +209,7 @@ static void write_and_read(const xl_frame *f, bool qoe_in_ack) {
     xl_reader r = xl_reader_of(exact, (size_t)(w.p - room));
     FUZZ_CHECK(xl_frame_parse(&r, qoe_in_ack, &again) == 0);
     FUZZ_CHECK(xl_reader_left(&r) == 0 && is_same(f, &again));
-    for (size_t cap = 0; cap < (size_t)(w.p - room) && cap < 64; cap++) { /* no writer leaves its room */
+    for (size_t cap = 0; cap < (size_t)(w.p - room) && cap < 64; cap++) { /* no writer writes beyond its room */
         uint8_t *small = malloc(cap > 0 ? cap : 1);
         xl_writer short_of_room = xl_writer_of(small, cap);
         if (!put_again(&short_of_room, f, qoe_in_ack))

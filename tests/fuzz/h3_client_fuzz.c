@@ -1,6 +1,6 @@
-/* The player's HTTP/3 client, which a server by hand answers with what it likes. What must hold: of each request that
- * the client took, its body comes in order and no more than was asked for, then one of done and failed, and nothing
- * after closed. */
+/* The player's HTTP/3 client against a server that writes any bytes. Properties: for each request that the client took,
+ * the body comes in order and is not longer than the range, followed by either done or failed; nothing follows closed.
+ */
 #include "tests/fuzz/ends.h"
 #include "tests/fuzz/h3_wire.h"
 #include "tests/fuzz/live.h"
@@ -15,7 +15,7 @@ typedef struct {
     ends e;
     http3_client *client;
     xl_connection *server; /* NULL: none, or closed */
-    uint64_t stream[32];   /* of the server by hand: those of requests, and its own */
+    uint64_t stream[32];   /* streams that the server writes: those of requests, and its own */
     size_t streams, paths;
     struct {
         bool open;
@@ -80,7 +80,7 @@ static void on_closed(void *user, const char *message, uint64_t now) {
     (void)now;
     FUZZ_CHECK(!b->closed && message[0] != 0);
     for (const char *c = message; *c; c++)
-        FUZZ_CHECK(*c >= ' ' && *c <= '~'); /* it goes to terminals */
+        FUZZ_CHECK(*c >= ' ' && *c <= '~'); /* it is printed on terminals */
     fuzz_note(message, strlen(message));
     b->closed = true;
 }
@@ -120,7 +120,7 @@ static void act_server(void *user, uint64_t now) {
     }
 }
 
-/* A whole, right answer, or any frames. */
+/* Writes a complete valid response, or any frames. */
 static void write_stream(bench *b, fuzz_input *in) {
     static uint8_t room[H3_WIRE_BYTES];
     uint8_t which = fuzz_u8(in), count = fuzz_u8(in);
@@ -160,7 +160,7 @@ static void call(bench *b, fuzz_input *in) {
     if (b->closed)
         return;
     switch (what % 6) {
-    case 0: /* nothing: what the others are in inputs of the corpus stays */
+    case 0: /* nothing; keeps the meaning of other values in the corpus */
         break;
     case 1:
         b->qoe = (xl_qoe){v, v, v * 1000u, 30};

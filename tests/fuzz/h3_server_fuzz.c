@@ -1,6 +1,5 @@
-/* The server's HTTP/3 service, or its HTTP/0.9 one, to which a client by hand writes what it likes, on streams as it
- * likes. What must hold: the service answers, resets or closes, holds a bounded amount of memory, and logs valid
- * records. */
+/* The server's HTTP/3 or HTTP/0.9 service against a client that writes any bytes on any streams. Properties: the
+ * service responds, resets or closes, uses a bounded amount of memory, and logs valid records. */
 #include "tests/fuzz/ends.h"
 #include "tests/fuzz/h3_wire.h"
 #include "tests/fuzz/live.h"
@@ -61,7 +60,7 @@ static void act_server(void *user, uint64_t now) {
     http3_service_process(((bench *)user)->service, now);
 }
 
-/* A request of HTTP/0.9, or what resembles one. */
+/* Writes a request of HTTP/0.9, or something similar. */
 static void put_line(xl_writer *w, fuzz_input *in) {
     static const char *const begins[] = {"GET /synthetic/", "GET /", "GET /synthetic/5000\r\n", ""};
     const char *begin = begins[fuzz_u8(in) % 4];

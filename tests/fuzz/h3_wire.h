@@ -1,5 +1,5 @@
-/* What a peer of an HTTP/3 session may write onto streams: frames of RFC 9114 with field sections of RFC 9204 (static
- * table and literals), right or wrong, and any bytes. */
+/* Data for the streams of an HTTP/3 session: frames of RFC 9114 with field sections of RFC 9204 (static table and
+ * literals), valid or not, and any bytes. */
 #ifndef FUZZ_H3_WIRE_H
 #define FUZZ_H3_WIRE_H
 
@@ -9,7 +9,7 @@
 
 #define H3_WIRE_BYTES 20000
 
-/* Fields with their indices in QPACK's static table. */
+/* A field and its index in QPACK's static table. */
 typedef struct {
     uint8_t index;
     const char *value;
@@ -54,7 +54,7 @@ static inline void h3_wire_text(xl_writer *w, uint8_t first, unsigned prefix_bit
     xl_write_bytes(w, (const uint8_t *)text, strlen(text));
 }
 
-/* One field line: of the table, of the static table as it is, with a name of its own, or with the input's bytes. */
+/* Writes a field line: from `fields`, indexed in the static table, with a literal name, or with bytes of the input. */
 static inline void h3_wire_put_field(xl_writer *w, fuzz_input *in, const h3_wire_field *fields) {
     uint8_t v = fuzz_u8(in);
     const h3_wire_field *f = &fields[v % 16];
@@ -94,7 +94,7 @@ static inline void h3_wire_put_headers(xl_writer *w, fuzz_input *in, const h3_wi
     xl_writer s = xl_writer_of(section, sizeof section);
     xl_write_u8(&s, 0); /* no dynamic table */
     xl_write_u8(&s, 0);
-    if (usual & 0x80 && fields == h3_wire_request) { /* what a request must have */
+    if (usual & 0x80 && fields == h3_wire_request) { /* the required fields of a request */
         xl_write_u8(&s, 0xc0 | 17);
         xl_write_u8(&s, 0xc0 | 23);
         h3_wire_int(&s, 0x50, 4, 0);
@@ -162,7 +162,7 @@ static inline void h3_wire_put(xl_writer *w, fuzz_input *in, const h3_wire_field
     }
 }
 
-/* Of the client and of the server. They outlive the inputs. */
+/* Credentials of client and server, kept for all inputs. */
 static inline xl_credentials **h3_credentials(void) {
     static xl_credentials *credentials[2];
     if (!credentials[0]) {

@@ -1,7 +1,7 @@
-/* Handshakes through the endpoints, with real keys: several clients, Retry, Version Negotiation, and somebody on the
- * way who bends what goes by (also within Initial packets, whose keys everybody can make), loses it, repeats it, and
- * sends packets of its own. What must hold beside live.h: until an address has shown that it receives, it is sent no
- * more than 3 times what came from it; connections are bounded; a handshake ends, one way or the other. */
+/* Handshakes through the endpoints, with real keys: several clients, Retry, Version Negotiation, and an attacker on the
+ * path who changes datagrams (also in Initial packets, whose keys are public), drops and repeats them, and sends its
+ * own packets. Properties besides those of live.h: at most 3 times the bytes received from an address are sent to it
+ * before it is validated; the number of connections is bounded; every handshake succeeds or fails. */
 #include "tests/fuzz/forge.h"
 #include "tests/fuzz/repeatable.h"
 
@@ -31,7 +31,7 @@ static void change_bytes(fuzz_input *in, uint8_t *data, size_t len) {
     }
 }
 
-/* The frames of an Initial, a ClientHello or ServerHello above all, under the keys of its sender. */
+/* Changes the frames of an Initial packet, mostly a ClientHello or ServerHello, and protects it with its keys. */
 static void bend_initial(live *l, pair_datagram *q) {
     const xl_connection *from = q->to_server ? l->p.cc : l->p.sc;
     const xl_keys *keys = from ? from->level[XL_LEVEL_INITIAL].write : NULL;
@@ -40,7 +40,7 @@ static void bend_initial(live *l, pair_datagram *q) {
     uint8_t *payload;
     xl_packet_header h;
     if (!keys && l->p.cc->level[XL_LEVEL_INITIAL].read && !q->to_server)
-        keys = l->p.cc->level[XL_LEVEL_INITIAL].read; /* the server's connection is not known yet */
+        keys = l->p.cc->level[XL_LEVEL_INITIAL].read; /* the server has no connection yet */
     if (!keys || xl_packet_parse(q->data, q->d.len, XL_LOCAL_CID_BYTES, &h) != 0 || h.type != XL_PACKET_INITIAL ||
         xl_keys_unmask(keys, q->data, h.total_len, h.pn_offset, &pn, &pn_len) != 0)
         return;
@@ -113,7 +113,7 @@ static void forge_versions(live *l) {
     live_deliver(l, false, &l->p.link[0].client, &l->p.link[0].server, packet, n);
 }
 
-/* A first packet, with any version and token, from anywhere; with padding it is as large as a client's must be. */
+/* Sends a first packet with any version and token, from any address. With padding it has a client's minimum size. */
 static void forge_first(live *l) {
     fuzz_input *in = l->in;
     uint8_t packet[PAIR_MTU] = {0};
@@ -208,7 +208,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     live_flush(l);
     for (int i = 0; i < OPERATIONS && fuzz_left(&in) > 0 && !live_is_over(l); i++)
         operate(l);
-    run(l, 45000000); /* a handshake has 30 s */
+    run(l, 45000000); /* a handshake may take 30 s */
     FUZZ_CHECK(p->client_closed || p->cc->handshake.is_complete || live_is_over(l));
     live_free(l);
     free(l);

@@ -1,16 +1,15 @@
-/* Two honest ends. The input chooses both schemes, then what happens to their links and what their applications call:
- * outages, losses, rates, NATs that rebind, paths that come and go, stand by and move, key updates, 0-RTT. Whatever
- * happens,
+/* Two correct ends. The input chooses both schemes, then events of the links and calls of the applications: outages,
+ * losses, rates, NAT rebinding, paths that are added, removed, on standby or migrated, key updates, 0-RTT. Properties:
  *
- *     neither end finds an error in the other one;
- *     every answer arrives whole, byte by byte;
+ *     neither end detects an error of the other;
+ *     every response arrives completely and correctly;
  *     no packet number is used twice with one key on one path;
- *     timers go forward, datagrams and memory are bounded;
- *     once the links are whole again every request is answered within three minutes, and every path that the client has
- *     open works at both ends.
+ *     timers advance, datagrams and memory are bounded;
+ *     after the links work again, every response is complete within three minutes, and every path that is open at the
+ *     client works at both ends.
  *
- * Neither end times out, so that only progress counts. At the end the client pings every five seconds: a server cannot
- * reach one whose NAT has forgotten it. */
+ * There is no idle timeout, so that only progress counts. At the end the client pings every five seconds, because a
+ * server cannot reach a client whose NAT binding has expired. */
 #include "testing/early_world.h"
 #include "connection/key_update.h"
 #include "connection/path_table.h"
@@ -35,12 +34,12 @@ typedef struct {
     world w;
     fuzz_input in;
     size_t asked, datagrams;
-    bool is_excused; /* an end, or both, abandoned the last path: that ends a connection */
+    bool is_excused; /* an end abandoned the last path, which closes the connection */
     size_t memory_before;
     struct {
         uint8_t tag[16];
         bool used, to_server;
-    } * nonce; /* of each packet sent: the tag without encryption is made of key, path and number */
+    } * nonce; /* per packet sent: without encryption, the tag consists of key, path and packet number */
     size_t nonces;
 } honest;
 
@@ -65,7 +64,7 @@ static void note_nonce(honest *h, bool to_server, const uint8_t *tag) {
     FUZZ_CHECK(++h->nonces < NONCES / 2);
 }
 
-/* It looks like a packet, goes to no connection ID, and ends with the same token as often as it is sent. */
+/* Whether it may be a stateless reset, which has an unknown connection ID and may repeat with the same token. */
 static bool is_stateless_reset(const honest *h, bool to_server, const xl_packet_header *header) {
     const xl_endpoint *receiver = to_server ? h->w.p.server : h->w.p.client;
     return header->type == XL_PACKET_1RTT && !xl_cid_map_get(&receiver->map, &header->dcid);
@@ -242,17 +241,17 @@ static void change_link(honest *h) {
         l->ce = v / 256.0;
         l->bleaches = v & 1;
         break;
-    default: /* a new binding at a NAT, another host of it, or none any more; handshakes do not survive it */
+    default: /* a new NAT binding, another address of the NAT, or no NAT; it would break a handshake */
         if (!h->w.p.cc->handshake.is_confirmed)
             break;
-        /* Ports are the link's own: a NAT gives no binding to two clients at once. */
+        /* Each link has its own ports, because a NAT gives a binding to one client only. */
         l->nat = v < 32 ? (xl_addr){0}
                         : pair_addr((uint8_t)(v & 1 ? 200 : l->client.ip[3]),
                                     (uint16_t)(6000 + 256 * (which % h->w.p.link_count) + v));
     }
 }
 
-/* Without its answer the application asks for nothing more than the server lets it. */
+/* Makes a request, if the server's stream limit allows it. */
 static void ask(honest *h) {
     uint64_t size = 1 + fuzz_u16(&h->in) * 7u % MOST_ANSWER;
     pair *p = &h->w.p;
@@ -277,7 +276,7 @@ static size_t open_paths(const xl_connection *c) {
     return n;
 }
 
-/* The interface has another address now: only where the path has it alone. */
+/* Changes the address of a path's interface, unless another path uses it too. */
 static void move_path(honest *h, uint8_t v) {
     pair *p = &h->w.p;
     xl_connection *c = p->cc;
@@ -407,7 +406,7 @@ static bool is_in_use(const xl_path *p) {
     return p->validation.is_done && (p->state == XL_PATH_ACTIVE || p->state == XL_PATH_STANDBY);
 }
 
-/* tells: what does not. */
+/* Whether all open paths of the client work at both ends. tells: print those that do not. */
 static bool paths_work(honest *h, bool tells) {
     const xl_connection *c = h->w.p.cc;
     bool all = true;
@@ -440,7 +439,7 @@ static void finish_honestly(honest *h) {
 
 /* ---- life ---- */
 
-/* The first connection brings the session of the next one, which begins with 0-RTT. */
+/* Makes a first connection, whose session the next one resumes with 0-RTT. */
 static void meet_before(honest *h) {
     pair *p = &h->w.p;
     pair_connect(p);
@@ -481,7 +480,8 @@ static void begin(honest *h) {
     } else {
         pair_connect(p);
     }
-    /* Else the input begins before the handshake; but a token of Retry is of one address and of some seconds. */
+    /* Otherwise the input begins before the handshake. Not with Retry, whose token is valid for one address and some
+     * seconds. */
     if (!(more & 2) || p->server_config.limits.retry_always)
         run(h, 300000);
 }

@@ -1,4 +1,4 @@
-/* Heads of HTTP/1.1 messages, whole and as they arrive piece by piece, and what the catalogue answers to requests. */
+/* Heads of HTTP/1.1 messages, complete and piece by piece, and the catalogue's responses to requests. */
 #include "tests/fuzz/input.h"
 #include "http/http1.h"
 #include "server/catalogue.h"
@@ -74,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     FUZZ_CHECK(whole <= (ssize_t)left && whole <= HTTP1_MAX_HEAD_BYTES);
     FUZZ_CHECK(whole != 0 || left < HTTP1_MAX_HEAD_BYTES);
     FUZZ_CHECK(whole >= 0 || !is_request || http1_reason((int)-whole)[0] != 0);
-    /* As it arrives. Every piece is in memory of its own size. */
+    /* Piece by piece, each in memory of exact size. */
     scanned = 0;
     for (size_t have = step; pieces == 0 && have < left + step; have += step) {
         size_t n = have < left ? have : left;

@@ -1,5 +1,5 @@
-/* The server's HTTP/1.1 service with its sockets, over the loopback interface, on a clock of the input's: several
- * clients send what they like, in pieces, and read or do not. What must hold: what is answered begins as a response;
+/* The server's HTTP/1.1 service with its sockets, over the loopback interface, on a clock set by the input. Several
+ * clients send any bytes, in pieces, and may not read. Properties: the service's data begin like a response;
  * connections and time limits end; no descriptor stays open. */
 #include <netinet/in.h>
 #include <sys/epoll.h>
@@ -29,7 +29,7 @@ typedef struct {
     client clients[CLIENTS];
 } bench;
 
-/* All that is ready, as the server's loop does it, until nothing is. */
+/* Serves all ready descriptors like the server's loop, until none is ready. */
 static void serve(bench *b) {
     struct epoll_event *ready = b->s.ready;
     for (int round = 0; round < ROUNDS; round++) {

@@ -1,5 +1,5 @@
-/* What the harnesses share: an input is a text of bytes that a harness takes apart into operations. Behind its end
- * everything reads as zero, so that each input means something and its meaning depends on nothing else. */
+/* Shared by the harnesses. A harness decodes the bytes of an input as operations. After its end, all bytes read as
+ * zero, so that every input is valid and its meaning depends on nothing else. */
 #ifndef FUZZ_INPUT_H
 #define FUZZ_INPUT_H
 
@@ -13,7 +13,7 @@
 /* The entry of a harness, called by libFuzzer or by replay.c. Returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What must hold: otherwise the harness ends with the condition and its place, which the fuzzer reports. */
+/* Ends the harness with the condition and its place if it does not hold, which the fuzzer reports. */
 #define FUZZ_CHECK(condition)                                                                                          \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
@@ -57,13 +57,12 @@ static inline uint32_t fuzz_u32(fuzz_input *in) {
     return (uint32_t)fuzz_bytes_be(in, 4);
 }
 
-/* 0 to n - 1; 0 for n = 0. */
+/* Returns 0 to n - 1; 0 for n = 0. */
 static inline uint64_t fuzz_below(fuzz_input *in, uint64_t n) {
     return n == 0 ? 0 : fuzz_bytes_be(in, n <= 256 ? 1 : n <= 65536 ? 2 : 8) % n;
 }
 
-/* A number whose first byte says how large it is: small ones are single bytes, powers of two and their neighbours two.
- */
+/* Returns a number in a variable-length code: small ones take one byte, those near powers of two take two. */
 static inline uint64_t fuzz_number(fuzz_input *in) {
     uint8_t kind = fuzz_u8(in);
     if (kind < 0xe0)
@@ -83,7 +82,7 @@ static inline uint64_t fuzz_number(fuzz_input *in) {
     }
 }
 
-/* Up to `most` bytes: their number is at *len, at most what is left. */
+/* Returns *len bytes of the input, at most `most`. */
 static inline const uint8_t *fuzz_bytes(fuzz_input *in, size_t most, size_t *len) {
     size_t n = (size_t)fuzz_below(in, (uint64_t)most + 1);
     const uint8_t *p = in->p;
@@ -92,7 +91,7 @@ static inline const uint8_t *fuzz_bytes(fuzz_input *in, size_t most, size_t *len
     return p;
 }
 
-/* Fills `out`, with zeros behind the input's end. */
+/* Fills `out`, with zeros after the input's end. */
 static inline void fuzz_fill(fuzz_input *in, void *out, size_t len) {
     size_t n = len < fuzz_left(in) ? len : fuzz_left(in);
     memset(out, 0, len);
@@ -101,7 +100,7 @@ static inline void fuzz_fill(fuzz_input *in, void *out, size_t len) {
     in->p += n;
 }
 
-/* A copy in memory of exactly that size, so that a read beyond it is noticed; to be freed. */
+/* Returns a copy in memory of exact size, so that reads beyond it are detected. The caller frees it. */
 static inline uint8_t *fuzz_copy(const void *data, size_t len) {
     uint8_t *copy = malloc(len > 0 ? len : 1);
     FUZZ_CHECK(copy != NULL);
@@ -127,7 +126,7 @@ static inline char *fuzz_rest_string(fuzz_input *in) {
     return text;
 }
 
-/* What came out, in one number: an input must give the same one each time (replay.c compares). */
+/* Hash of the results. It must be the same each time an input is run (checked by replay.c). */
 extern uint64_t fuzz_digest;
 static inline void fuzz_note(const void *data, size_t len) {
     const uint8_t *p = data;

@@ -1,5 +1,5 @@
-/* Files that people and programs write for the simulator and the server: jobs, frame indices, what ffprobe says, the
- * words of options. What must hold: each is taken, or refused with a sentence in printable text. */
+/* Input files of the simulator and the server: jobs, frame indices, ffprobe's output, values of options. Property: each
+ * is accepted, or refused with a sentence in printable text. */
 #include "tests/fuzz/input.h"
 #include "base/numbers.h"
 #include "emulator/sim/job.h"

@@ -1,6 +1,6 @@
-/* A link with any settings, under any pattern of arrivals, changes and pauses. What must hold: no packet appears,
- * doubles or vanishes (in + duplicates = out + dropped + inside), what leaves is what entered, in its order and not
- * before its time, no more bytes than opportunities, and the log has it all. */
+/* A link with any settings, under any pattern of arrivals, changes and pauses. Properties: packets are conserved (in +
+ * duplicates = out + dropped + inside); they leave unchanged, in order, and not too early; bytes do not exceed delivery
+ * opportunities; the log is complete. */
 #include "tests/fuzz/input.h"
 #include "emulator/link/link.h"
 #include "emulator/link/numbered.h"
@@ -19,14 +19,14 @@ typedef struct {
     emulated_link *link;
     link_log log;
     link_config config;
-    uint64_t now, lines[128]; /* of the log, by kind */
+    uint64_t now, lines[128]; /* lines: of the log, by kind */
     uint64_t arrived, drops_in_log, cross_drops_in_log;
     uint32_t length[PACKETS], newest[FLOWS];
     uint8_t flow[PACKETS];
     uint64_t entered_us[PACKETS], last_due;
     uint8_t copies[PACKETS];
     bool by_flow, in_order;
-    uint64_t changed_us[OPERATIONS]; /* when the trace was changed, or the rate */
+    uint64_t changed_us[OPERATIONS]; /* times of changes of trace or rate */
     unsigned changes;
 } bench;
 
@@ -168,7 +168,7 @@ static void check_departure(bench *b, const link_packet *p) {
     const uint32_t n = numbered_number(p);
     FUZZ_CHECK(n < b->arrived && p->length == b->length[n] && p->data[21] == b->flow[n]);
     FUZZ_CHECK(++b->copies[n] <= 2);
-    /* The first opportunity of a new trace may be at the moment of the change, and serves what waits then. */
+    /* The first opportunity of a new trace may be at the time of the change, and serves waiting packets. */
     bool at_once = b->config.light.trace || has_changed_at(b, p->due_us);
     FUZZ_CHECK(p->due_us > p->arrival_us || (p->due_us == p->arrival_us && at_once));
     FUZZ_CHECK(p->arrival_us >= b->entered_us[n] && p->due_us <= b->now);
@@ -200,7 +200,7 @@ static void drain(bench *b) {
         link_departed(b->link, p, b->now);
     }
     check_balance(b);
-    FUZZ_CHECK(link_next_deadline(b->link) > b->now); /* what was due has left */
+    FUZZ_CHECK(link_next_deadline(b->link) > b->now); /* all due packets have left */
 }
 
 static void send(bench *b, uint32_t length, uint8_t flow) {
@@ -217,7 +217,7 @@ static void send(bench *b, uint32_t length, uint8_t flow) {
 
 static void pass(bench *b, uint64_t us) {
     uint64_t end = b->now + us;
-    for (unsigned i = 0; i < 64 && link_next_deadline(b->link) < end; i++) { /* a driver that is on time, then not */
+    for (unsigned i = 0; i < 64 && link_next_deadline(b->link) < end; i++) { /* a driver that is on time, then late */
         b->now = link_next_deadline(b->link) > b->now ? link_next_deadline(b->link) : b->now;
         drain(b);
     }

@@ -1,10 +1,10 @@
-/* A client and a server that are alive: the tests' pair on its virtual clock, with small applications at both ends and
- * a loop that checks, at every moment, what must hold whatever a peer does:
+/* A connected client and server: the tests' pair on its virtual clock, with small applications at both ends, and a loop
+ * that checks at every step the properties that must hold for any behaviour of a peer:
  *
- *     an address that has not answered is sent at most 3 times what came from it (RFC 9000 section 8);
- *     at one moment an endpoint sends a bounded number of datagrams and tells a bounded number of events, and then its
+ *     an address that is not validated is sent at most 3 times the bytes received from it (RFC 9000 section 8);
+ *     at one time an endpoint sends a bounded number of datagrams and returns a bounded number of events, and then its
  *     next timeout is later than now;
- *     paths, connection IDs, streams, acknowledgement ranges, records of packets, memory are bounded;
+ *     paths, connection IDs, streams, acknowledgement ranges, packet records and memory are bounded;
  *     every record of a qlog is JSON. */
 #ifndef FUZZ_LIVE_H
 #define FUZZ_LIVE_H
@@ -15,8 +15,8 @@
 
 #define LIVE_MOMENT_DATAGRAMS 4096
 #define LIVE_MOMENT_EVENTS    8192
-#define LIVE_MOMENT_STEPS     64   /* timers that become due at one moment because others ran */
-#define LIVE_DATAGRAMS        4000 /* of an input: then it is over */
+#define LIVE_MOMENT_STEPS     64   /* rounds of due timers at one time, each caused by the one before */
+#define LIVE_DATAGRAMS        4000 /* limit per input, which ends it */
 #define LIVE_MEMORY_BYTES     (64u << 20)
 #define LIVE_VICTIMS          4
 #define LIVE_VICTIM_HOST      99
@@ -27,23 +27,23 @@
 typedef struct {
     bool to_server;
     size_t len;
-    xl_addr local, remote; /* as the receiver has them */
+    xl_addr local, remote; /* as seen by the receiver */
     uint8_t data[PAIR_MTU + 64];
 } live_sight;
 
 typedef struct {
     pair p;
-    fuzz_qlog qlog[2]; /* client's, server's */
+    fuzz_qlog qlog[2]; /* of client, server */
     fuzz_input *in;
     uint64_t datagrams;
     uint64_t forged_pn;
-    uint64_t from_victim[LIVE_VICTIMS], to_victim[LIVE_VICTIMS]; /* bytes at the server */
-    uint64_t from_link[PAIR_PATHS]; /* the same from a link's address, and whether it may have shown that it receives */
+    uint64_t from_victim[LIVE_VICTIMS], to_victim[LIVE_VICTIMS]; /* bytes, as counted at the server */
+    uint64_t from_link[PAIR_PATHS]; /* the same for each link's address, and whether it may be validated */
     bool may_be_valid[PAIR_PATHS];
     live_sight seen[LIVE_SEEN];
     size_t seen_count;
     size_t memory_before;
-    uint64_t last_at[2]; /* timers that were due at the last moment */
+    uint64_t last_at[2]; /* timeouts of both ends at the last step */
     struct {
         bool used;
         uint64_t id, left;
@@ -205,7 +205,7 @@ static inline void live_events(live *l) {
 
 /* ---- datagrams and time ---- */
 
-/* Something that only one who receives there can send: under keys of the handshake or later ones, or with a token. */
+/* Whether the datagram may validate its source address: a Handshake or 1-RTT packet, or one with a token. */
 static inline bool live_shows_address(const uint8_t *data, size_t len) {
     xl_packet_header h;
     while (len > 0 && xl_packet_parse(data, len, XL_LOCAL_CID_BYTES, &h) == 0) {
@@ -270,7 +270,7 @@ static inline uint64_t live_next(live *l) {
     return l->p.queue && l->p.queue->at < at ? l->p.queue->at : at;
 }
 
-/* Everything that is due now, and what follows from it at once. */
+/* Handles everything that is due now, and its immediate consequences. */
 static inline void live_moment(live *l) {
     pair *p = &l->p;
     for (int steps = 0; live_next(l) <= p->now; steps++) {
@@ -292,7 +292,7 @@ static inline bool live_is_over(const live *l) {
     return (l->p.client_closed && l->p.server_closed) || l->datagrams > LIVE_DATAGRAMS;
 }
 
-/* So much time passes. Each step is a datagram that arrives, or a timer: of these no more than the clock allows. */
+/* Advances the clock by a duration. Each step is a received datagram or a timer; the number of timers is bounded. */
 static inline void live_run(live *l, uint64_t duration_us) {
     pair *p = &l->p;
     uint64_t end = p->now + duration_us, before = l->datagrams, steps = 0;

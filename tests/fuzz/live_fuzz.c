@@ -1,11 +1,11 @@
-/* A live pair of connections. The input chooses the scheme, then what happens: forged packets to either end, time,
- * links that fade, rebind and return, and calls of the applications. live.h says what must hold. */
+/* A connected pair. The input chooses the scheme, then events: forged packets to both ends, time, outages and NAT
+ * rebinding of links, and calls of the applications. Properties: see live.h. */
 #include "tests/fuzz/forge.h"
 #include "tests/fuzz/repeatable.h"
 
 #define OPERATIONS 200
 
-/* One of the schedulers that need no foresight. */
+/* Returns a scheduler that needs no knowledge of the links' future. */
 static const char *nth_scheduler(uint8_t v) {
     const char *names[32];
     size_t n = 0;
@@ -85,7 +85,7 @@ static void change_link(live *l) {
     case 3:
         link->bytes_per_s[0] = link->bytes_per_s[1] = 10000 + 20000 * (uint64_t)v;
         break;
-    case 4: /* a new binding at a NAT, another host of it, or none any more */
+    case 4: /* a new NAT binding, another address of the NAT, or no NAT */
         link->nat = v == 0 ? (xl_addr){0} : pair_addr((uint8_t)(200 + (v & 1)), (uint16_t)(6000 + v));
         break;
     case 5:
@@ -250,14 +250,14 @@ static void harness(const uint8_t *data, size_t size) {
     live_init(l, &in, 1 + (shape >> 6), 1 + shape % PAIR_PATHS);
     choose_scheme(&l->p.client_config.scheme, &l->p.client_config.limits, &in);
     choose_scheme(&l->p.server_config.scheme, &l->p.server_config.limits, &in);
-    if (shape & 4) /* the usual: both know it */
+    if (shape & 4) /* both support it, as usual */
         l->p.client_config.scheme.enable_multipath = l->p.server_config.scheme.enable_multipath = true;
     if (shape & 32) /* RFC 10069 */
         l->p.server_config.scheme.dialect = XL_DIALECT_IETF;
     choose_limits(&l->p.client_config, &in);
     choose_limits(&l->p.server_config, &in);
     pair_connect(&l->p);
-    if (!(shape & 8)) /* else the input begins before the handshake */
+    if (!(shape & 8)) /* otherwise the input begins before the handshake */
         live_run(l, 150000);
     for (int i = 0; i < OPERATIONS && fuzz_left(&in) > 0 && !live_is_over(l); i++)
         operate(l);

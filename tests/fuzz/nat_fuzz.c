@@ -1,6 +1,5 @@
-/* The NAT of a path: any packets from inside and from outside, as a command in mpshell may send them. What must hold:
- * no byte beyond a packet is touched, an answer to a packet from inside finds its way back, and after a rebinding
- * nothing does. */
+/* The NAT of a path: any packets from inside and outside, as a command in mpshell may send them. Properties: no access
+ * beyond a packet; a reply to a packet from inside is translated back, but not after a rebinding. */
 #include "tests/fuzz/input.h"
 #include "emulator/link/nat.h"
 
@@ -10,7 +9,7 @@
 
 static const uint8_t protocols[] = {17, 6};
 
-/* Allocated at exactly its size, so that an access beyond it is found. */
+/* Allocates a packet of exact size, so that accesses beyond it are detected. */
 static link_packet *packet_of(size_t length) {
     link_packet *p = calloc(1, offsetof(link_packet, data) + length + (length == 0));
     FUZZ_CHECK(p != NULL);
@@ -35,7 +34,7 @@ static void any(link_nat *nat, fuzz_input *in, uint64_t now, bool outward) {
     free(p);
 }
 
-/* From one of four inner ports to one of eight remote hosts; or back. */
+/* Makes a packet from one of four inner ports to one of eight remote hosts, or back. */
 static link_packet *packet_between(uint8_t which, uint16_t inner_port, bool outward) {
     link_packet *p = packet_of(HEADERS);
     uint8_t *inner = p->data + (outward ? 12 : 16), *remote = p->data + (outward ? 16 : 12);
@@ -93,7 +92,7 @@ static void operate(link_nat *nat, fuzz_input *in, uint64_t *now) {
     case 4:
         *now += fuzz_u16(in);
         break;
-    default: /* many hosts: the table is full at some time */
+    default: /* many hosts, which may fill the table */
         for (uint16_t port = 0; port < 600; port++) {
             link_packet *p = packet_between(which, (uint16_t)(port * 64u + which), true);
             link_nat_out(nat, p, *now);

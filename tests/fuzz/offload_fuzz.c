@@ -1,5 +1,5 @@
-/* Super-packets of mpshell's devices: any header over any packet. What must hold: segments lie within the packet and
- * together have its payload; packets that are written together have theirs, and are afterwards what they were. */
+/* Super-packets of mpshell's devices: any header with any packet. Properties: segments are within the packet and have
+ * its payload; packets that are written together keep their payload, and are unchanged afterwards. */
 #include "tests/fuzz/input.h"
 #include "emulator/mpshell/offload.h"
 
@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (count > 0)
         put_together(count, flags & 1, skip % 8);
     size_t whole = left * repeat < LINK_PACKET_CAPACITY ? left * repeat : LINK_PACKET_CAPACITY;
-    if (count == 0 && whole >= 20) { /* as it is, among its like */
+    if (count == 0 && whole >= 20) { /* unsegmented, several of the same kind */
         for (size_t i = 0; i < 3; i++) {
             *segment[i] = (link_packet){.length = (uint32_t)whole};
             memcpy(segment[i]->data, packet, whole);

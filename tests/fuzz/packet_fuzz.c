@@ -1,5 +1,5 @@
-/* Packet headers as they come, coalesced or not: what is parsed lies within the datagram; what is written again is
- * parsed as the same; packet numbers come back; forged Retry tokens are refused. */
+/* Packet headers, coalesced or not. Properties: a parsed packet is within the datagram; a header that is written again
+ * is parsed as the same; packet numbers are decoded correctly; forged Retry tokens are refused. */
 #include "tests/fuzz/input.h"
 #include "crypto/crypto.h"
 #include "endpoint/retry.h"
@@ -32,7 +32,8 @@ static void check_token(const xl_packet_header *h, const xl_addr *from) {
     const uint8_t key[XL_RETRY_KEY_BYTES] = {1, 2, 3};
     uint8_t room[XL_RETRY_MAX_BYTES];
     xl_cid odcid;
-    FUZZ_CHECK(xl_retry_check(key, h, from, 1000, &odcid) != XL_TOKEN_VALID); /* an input cannot know the key */
+    FUZZ_CHECK(xl_retry_check(key, h, from, 1000, &odcid) !=
+               XL_TOKEN_VALID); /* an input cannot contain a valid token */
     xl_packet_header retry, initial = *h;
     size_t n = xl_retry_put(key, h, from, &(xl_cid){.len = 8}, 0x5a, 1000, room, sizeof room);
     if (n == 0)
@@ -68,11 +69,12 @@ static void check_packet_number(fuzz_input *in) {
     size_t len = xl_packet_number_len(pn, acked);
     FUZZ_CHECK(len >= 1 && len <= 4);
     uint64_t truncated = pn & ((UINT64_C(1) << (8 * len)) - 1);
-    FUZZ_CHECK(xl_packet_number_decode(acked, truncated, len) == pn); /* the peer has at least what was acknowledged */
+    FUZZ_CHECK(xl_packet_number_decode(acked, truncated, len) ==
+               pn); /* the peer has received at least what it acknowledged */
     FUZZ_CHECK(xl_packet_number_decode(pn - 1, truncated, len) == pn);
 }
 
-/* Keys of both sides; what an input claims to be protected never opens, and what was sealed opens once. */
+/* Checks that a packet of the input is never decrypted, and that a protected packet is decrypted once. */
 static void check_protection(const xl_packet_header *h, const uint8_t *packet) {
     xl_keys *client, *server;
     uint64_t truncated;

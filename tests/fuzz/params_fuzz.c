@@ -1,5 +1,5 @@
-/* Transport parameters of either side: what is decoded keeps the limits of RFC 9000 section 18.2, and what is encoded
- * again is decoded as the same. */
+/* Transport parameters of either side. Properties: decoded values keep the limits of RFC 9000 section 18.2, and values
+ * that are encoded again are decoded as the same. */
 #include "tests/fuzz/input.h"
 #include "wire/frame.h"
 #include "wire/transport_params.h"
@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint8_t *exact = fuzz_copy(room, n);
     FUZZ_CHECK(xl_transport_params_decode(exact, n, from_server, &b) == 0);
     check_same(&a, &b);
-    for (size_t cap = 0; cap < n; cap++) { /* the writer does not leave its room */
+    for (size_t cap = 0; cap < n; cap++) { /* the writer does not write beyond its room */
         uint8_t *small = malloc(cap > 0 ? cap : 1);
         FUZZ_CHECK(xl_transport_params_encode(&a, small, cap) == 0);
         free(small);

@@ -1,4 +1,4 @@
-/* A sink of qlogs that reads what it is given: each record is one JSON object (RFC 7464), or the harness ends. */
+/* A sink of qlogs that checks that each record is one JSON object (RFC 7464). */
 #ifndef FUZZ_QLOG_H
 #define FUZZ_QLOG_H
 
@@ -16,7 +16,7 @@ typedef struct {
 
 typedef struct {
     fuzz_qlog_sink sink[FUZZ_QLOG_SINKS];
-    size_t count; /* of sinks ever opened */
+    size_t count; /* sinks opened so far */
     uint64_t records;
 } fuzz_qlog;
 
@@ -35,7 +35,7 @@ static inline void *fuzz_qlog_open(void *user, bool is_server, const uint8_t *od
     return &log->sink[log->count++];
 }
 
-/* Pieces end with a record. */
+/* Takes complete records. */
 static inline void fuzz_qlog_write(void *user, const char *text, size_t len) {
     fuzz_qlog_sink *sink = user;
     FUZZ_CHECK(sink->is_open && len > 0 && text[len - 1] == '\n');
@@ -69,7 +69,7 @@ static inline xl_log fuzz_qlog_log(fuzz_qlog *log) {
         .user = log, .qlog_open = fuzz_qlog_open, .qlog_write = fuzz_qlog_write, .qlog_close = fuzz_qlog_close};
 }
 
-/* Everything that was opened must be closed. */
+/* Checks that all sinks are closed. */
 static inline void fuzz_qlog_free(fuzz_qlog *log) {
     for (size_t i = 0; i < log->count; i++)
         FUZZ_CHECK(!log->sink[i].is_open);

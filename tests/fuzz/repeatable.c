@@ -13,7 +13,7 @@ uint64_t fuzz_digest;
 
 static uint64_t random_state = 1;
 
-/* Takes the place of the library's own, for the library too: GnuTLS calls it by its public name. */
+/* Replaces the library's function, also for the library itself, because GnuTLS calls it by its public name. */
 int gnutls_rnd(gnutls_rnd_level_t level, void *out, size_t len) {
     uint8_t *p = out;
     (void)level;

@@ -1,9 +1,8 @@
-/* TLS that does the same each time: while an input runs GnuTLS has random bytes that follow from their number alone,
- * and time stands still. */
+/* Repeatable TLS: GnuTLS gets a fixed sequence of random bytes for each input, and a constant time. */
 #ifndef FUZZ_REPEATABLE_H
 #define FUZZ_REPEATABLE_H
 
-/* At the beginning of each input of a harness that has TLS sessions. */
+/* Call it at the beginning of each input in harnesses with TLS sessions. */
 void fuzz_repeat_tls(void);
 
 #endif

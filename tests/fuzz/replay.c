@@ -1,6 +1,6 @@
-/* Gives files, or all files of folders, to a harness, one after the other: the tests' replay of the corpora, and the
- * repetition of a crash, without clang. Each input is given twice and must do the same both times. Exit code: 0, 1 when
- * there was no input, 2 when one could not be read; a finding ends the program as it comes. */
+/* Runs a harness with files, or all files of folders, one after the other: to replay the corpora in tests, or to repeat
+ * a crash, without clang. Each input is run twice and must have the same result. Exit status: 0; 1: no input; 2: an
+ * input cannot be read. A finding ends the program. */
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ static size_t inputs;
 static uint64_t run(const uint8_t *data, size_t size) {
     uint8_t *copy = fuzz_copy(data, size);
     fuzz_digest = UINT64_C(0xcbf29ce484222325);
-    alarm(SECONDS_AN_INPUT); /* SIGALRM ends the program: the harness makes no progress */
+    alarm(SECONDS_AN_INPUT); /* SIGALRM ends a program that makes no progress */
     LLVMFuzzerTestOneInput(copy, size);
     alarm(0);
     free(copy);
@@ -35,7 +35,7 @@ static void replay_file(const char *path) {
         exit(2);
     }
     fclose(file);
-    fprintf(stderr, "%s\n", path); /* the last one is the one that failed */
+    fprintf(stderr, "%s\n", path); /* the last printed input is the one that failed */
     uint64_t first = run(data, size);
     if (first != run(data, size)) {
         fprintf(stderr, "replay: the input does not do the same each time.\n");

@@ -1,6 +1,7 @@
-/* A balancer: its file, the routing of any datagrams while servers come and go, and its table of flows. What must hold:
- * a file is taken, or refused with a sentence; a connection ID made for a server leads there in every configuration; a
- * datagram leads to a server of the list; the table is bounded, and established flows end by idleness alone. */
+/* A balancer: its file, the routing of any datagrams while servers are added and removed, and its table of flows.
+ * Properties: a file is accepted, or refused with a sentence; a connection ID made for a server is routed to it in
+ * every configuration; a datagram is routed to a server of the list; the table is bounded, and established flows end
+ * only when idle or with their server. */
 #include "tests/fuzz/input.h"
 #include "balancer/flows.h"
 #include "balancer/router.h"
@@ -19,7 +20,7 @@ static void closed(void *user, flow *f) {
     w->now--;
 }
 
-/* The file is in the input's text; the second file is the same text with one line less. */
+/* Reads the file from the input's text. The second file is the same text without one line. */
 static bool read_file(const uint8_t *text, size_t len, lb_file *file) {
     char error[LB_ERROR_BYTES] = "";
     char *copy = fuzz_string(text, len);

@@ -1,6 +1,7 @@
-/* What saturatr takes from the other end: datagrams, acknowledgements, the control connection, records. What must hold:
- * what is read and written again is the same; the window keeps its limits whatever is acknowledged; records come back
- * as they were; conversion makes no more opportunities than bytes; links read the light trace of whatever arrived. */
+/* saturatr's input from the other end: datagrams, acknowledgements, the control connection, records. Properties: data
+ * that are read and written again are the same; the window keeps its limits for any acknowledgement; records are
+ * restored unchanged; conversion makes no more opportunities than bytes; links can read the light trace of any
+ * arrivals. */
 #include <math.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -52,7 +53,7 @@ static sat_arrival read_arrival(fuzz_input *in, const sat_arrival *before) {
     return a;
 }
 
-/* The receiving end of a flow, its records, and the traces that they become. */
+/* Checks the receiving end of a flow, its records, and the traces made of them. */
 static void check_ledger(fuzz_input *in) {
     static sat_arrival added[RECORDS_MOST];
     sat_ledger ledger;
@@ -105,7 +106,7 @@ static void write_row(void *user, const sat_light_row *row) {
         write_text(row->offsets_ms[i], i + 1 < row->count ? ' ' : '\n');
 }
 
-/* The arrivals of packets that are sent alone, and the latencies that they become. */
+/* Checks arrivals of packets that are sent alone, and the latencies made of them. */
 static void check_sizes(const fuzz_input *given, uint32_t count, uint64_t sent) {
     sat_sizes sizes = {.count = 1 + count % SAT_SIZES_MOST};
     fuzz_input in = *given;
@@ -138,7 +139,7 @@ static void check_sizes(const fuzz_input *given, uint32_t count, uint64_t sent) 
     sat_latencies_free(&latencies);
 }
 
-/* The arrivals of trains, and the light trace that they become. */
+/* Checks arrivals of trains, and the light trace made of them. */
 static void check_light(fuzz_input *in) {
     sat_light light;
     sat_arrival a = {0};
@@ -170,7 +171,7 @@ static void check_light(fuzz_input *in) {
     sat_light_free(&light);
 }
 
-/* Blocks of records that were made elsewhere. */
+/* Checks blocks of records from the input. */
 static void check_records(fuzz_input *in) {
     sat_records records;
     sat_cursor cursor;
@@ -235,7 +236,7 @@ static void check_clock(fuzz_input *in) {
     }
 }
 
-/* A request as the server has it from the control connection. */
+/* Begins a session, as for a request on the server's control connection. */
 static void begin_session(json_t *request) {
     sat_socket none = {.fd = -1};
     const sat_options options = {.max_duration_us = 60000000, .memory_bytes = 1 << 20, .token = "a secret text"};
@@ -259,7 +260,7 @@ static void begin_session(json_t *request) {
     }
 }
 
-/* Lines in pieces, over a socket; each line that is taken is tried as a request. */
+/* Sends lines in pieces over a socket. Each accepted line is tried as a request. */
 static void check_control(fuzz_input *in) {
     static sat_control control;
     int ends[2];

@@ -1,7 +1,7 @@
-/* Writes inputs for harnesses, from what real endpoints say to each other: handshakes with and without Retry, a request
- * over two paths with losses, HTTP/3 between the player's client and the server's service, saturatr's datagrams.
+/* Writes inputs for harnesses from the packets of real endpoints: handshakes with and without Retry, a request over two
+ * paths with losses, HTTP/3 between the player's client and the server's service, saturatr's datagrams.
  *
- *     seeds DIR       inputs go to DIR/NAME/found */
+ *     seeds DIR       writes inputs to DIR/NAME/found */
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -48,7 +48,7 @@ typedef struct {
     bool is_open; /* packets are not encrypted */
 } exchange;
 
-/* The payload of a packet that is not encrypted. */
+/* Returns the payload of an unencrypted packet. */
 static const uint8_t *open_packet(const uint8_t *packet, const xl_packet_header *h, size_t *len) {
     size_t pn_len = (packet[0] & 3u) + 1u;
     if (h->type > XL_PACKET_1RTT || h->type == XL_PACKET_RETRY || h->type == XL_PACKET_VERSION_NEGOTIATION ||
@@ -58,7 +58,7 @@ static const uint8_t *open_packet(const uint8_t *packet, const xl_packet_header 
     return packet + h->pn_offset + pn_len;
 }
 
-/* Padding at the end says nothing. */
+/* Returns the length without padding at the end. */
 static size_t without_padding(const uint8_t *data, size_t len) {
     while (len > 1 && data[len - 1] == 0 && data[len - 2] == 0)
         len--;
@@ -138,15 +138,15 @@ static void exchange_packets(const char *name, bool is_open, bool multipath, boo
 
 /* ---- a live pair ---- */
 
-#define SHAPE_IETF 0x25 /* two paths; both ends speak multipath; the server chooses `ietf` */
+#define SHAPE_IETF 0x25 /* two paths; both ends support multipath; the server chooses `ietf` */
 
-/* One frame of each kind that the dialect `ietf` has, for each of some path IDs, to either end; datagrams, and the
- * frames of draft-ietf-quic-ack-frequency. */
+/* Writes inputs with one frame of each kind of the dialect `ietf`, for some path IDs, to both ends; with datagrams, and
+ * with the frames of draft-ietf-quic-ack-frequency. */
 static void write_live(void) {
     static const uint8_t extensions[] = {119, 143, 167, 191, 215, 239};
     for (unsigned kind = 0; kind < 8 + sizeof extensions; kind++) {
         uint8_t seed[512] = {SHAPE_IETF};
-        size_t at = 1 + 2 * 4 + 2; /* schemes and limits as by default */
+        size_t at = 1 + 2 * 4 + 2; /* default schemes and limits */
         for (unsigned i = 0; i < 6; i++) {
             uint8_t frame = kind < 8 ? 22 : extensions[kind - 8];
             const uint8_t forged[] = {
@@ -270,11 +270,11 @@ static uint64_t next_connection(void *user) {
     return 0;
 }
 
-/* The operations that write these streams: each byte text in pieces of at most 64. */
+/* Writes the operations for these streams, in pieces of at most 64 bytes. */
 static void write_streams(const http *b, bool by_client, const char *harness) {
     uint8_t seed[8192] = {by_client ? 3 : 0x83};
     size_t at = 1;
-    if (!by_client) { /* requests first, and time for them to arrive */
+    if (!by_client) { /* first the requests, and time for them to arrive */
         const uint8_t ask[] = {6, 0, 6, 0, 4, 50};
         memcpy(seed + at, ask, sizeof ask);
         at += sizeof ask;

@@ -1,6 +1,6 @@
-/* Sessions that a client kept, damaged or made up: what is read and written again is read as the same, and a connection
- * that begins with one connects or closes. The server issues tickets and takes 0-RTT data, so that the genuine session
- * which the inputs damage resumes and has early keys. */
+/* A client's stored sessions, damaged or invented. Properties: a session that is read and written again is read as the
+ * same, and a connection that starts with one connects or closes. The server issues tickets and accepts 0-RTT data, so
+ * the genuine session, which inputs damage, is resumed and has early keys. */
 #include "crypto/session.h"
 #include "tests/fuzz/ends.h"
 #include "tests/fuzz/repeatable.h"
@@ -16,7 +16,7 @@ typedef struct {
 
 static uint8_t genuine[XL_SESSION_MAX_BYTES], offered[XL_SESSION_MAX_BYTES];
 static size_t genuine_len, offered_len;
-static xl_credentials *credentials[2]; /* outlive the inputs */
+static xl_credentials *credentials[2]; /* kept for all inputs */
 
 static void save(void *user, const char *server_name, const uint8_t *session, size_t len) {
     (void)user;
@@ -74,7 +74,7 @@ static void connect_once(void) {
     b->e.act[0] = act_client;
     b->e.act[1] = act_server;
     xl_connection *c = xl_endpoint_connect(b->e.endpoint[0], "localhost", &local, &remote, XL_TECH_UNKNOWN, b->e.now);
-    if (c) { /* else the TLS library refuses the session's data */
+    if (c) { /* NULL: the TLS library refuses the session's data */
         ends_run(&b->e, 40000000);
         FUZZ_CHECK(b->is_over);
     }
@@ -147,7 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         make_credentials();
     choose_session(&in);
     read_and_write(false);
-    read_and_write(true); /* as if it were whole */
+    read_and_write(true); /* as if it were undamaged */
     connect_once();
     return 0;
 }

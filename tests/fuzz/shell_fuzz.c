@@ -1,6 +1,6 @@
-/* mpshell without its devices: options and configuration file, then commands of the control socket, carried out through
- * the mailbox as the packet loop does, with packets under way. What must hold: each command has an answer or a sentence
- * that says why not; figures agree with what was commanded; no packet is lost to the accounts. */
+/* mpshell without its devices: options and configuration file, then commands of the control socket, executed through
+ * the mailbox as in the packet loop, with packets in transit. Properties: each command has a response or an error
+ * sentence; figures agree with the commands; all packets are accounted for. */
 #include <errno.h>
 #include <pthread.h>
 #include <poll.h>
@@ -30,7 +30,7 @@ static void *ask(void *user) {
     return NULL;
 }
 
-/* One thread asks, this one serves, as the loop: when the descriptor is readable. */
+/* Another thread makes the request; this one serves it like the loop, when the descriptor is readable. */
 static bool carry_out(mp_shell *shell, mp_mailbox *mailbox, mp_request *request, uint64_t now, bool is_ended) {
     caller c = {mailbox, request, false};
     pthread_t thread;
@@ -76,7 +76,7 @@ static void send_packets(mp_shell *shell, unsigned count, uint64_t now) {
     }
 }
 
-/* What is due leaves, or goes on to the next link of its route. */
+/* Moves due packets out, or on to the next link of their route. */
 static void drain(mp_shell *shell, uint64_t now) {
     for (size_t i = 0; i < 2 * shell->link_count; i++) {
         emulated_link *link = mp_direction_at(shell, i)->link;
@@ -99,7 +99,8 @@ static void check_command(const mp_request *request, const mp_figures *before, c
             FUZZ_CHECK(after->links[request->path][way].is_up == before->links[request->path][way].is_up);
 }
 
-/* Lines of commands; one that begins with a digit lets so many ms pass, one with '+' sends packets. */
+/* Executes lines of commands. A line that begins with a digit advances the clock by this many ms, one with '+' sends
+ * packets. */
 static void obey(mp_shell *shell, char *text) {
     mp_mailbox mailbox;
     mp_figures figures[2];
@@ -145,7 +146,7 @@ static void obey(mp_shell *shell, char *text) {
     mp_mailbox_close(&mailbox);
 }
 
-/* Words up to an empty line are the command line; then the configuration file up to "---"; the rest are commands. */
+/* The input has the command line up to an empty line, the configuration file up to "---", and commands. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_input in = fuzz_input_of(data, size);
     mp_shell *shell = calloc(1, sizeof *shell);
@@ -153,7 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     int argc = 1;
     FUZZ_CHECK(shell != NULL);
     char *text = fuzz_rest_string(&in);
-    for (char *c = text; *c; c++) /* no names of files elsewhere */
+    for (char *c = text; *c; c++) /* no file names in other folders */
         *c = *c == '/' ? '_' : *c;
     char *config = strstr(text, "\n\n"), *commands = config ? strstr(config + 2, "\n---\n") : NULL;
     if (commands) {

@@ -1,5 +1,5 @@
-/* The texts that describe a link: traces, delay traces, light traces, latencies of sizes, rates, loss, on/off, queues,
- * and the settings that name them. What is taken keeps its promises; what is refused comes with a sentence. */
+/* Texts that describe a link: traces, delay traces, light traces, latencies by size, rates, loss, on/off, queues, and
+ * the settings that name them. Properties: an accepted text keeps its invariants; a refusal has a sentence. */
 #include "tests/fuzz/input.h"
 #include "emulator/link/settings.h"
 #include "emulator/link/queue.h"
@@ -132,7 +132,7 @@ static void check_queue(fuzz_input *in) {
     free(text);
 }
 
-/* key=value, one a line; then all of it as JSON, and as the configuration of a link. */
+/* Checks lines of key=value, all of them as JSON, and as the configuration of a link. */
 static void check_settings(fuzz_input *in) {
     link_settings settings[2] = {0}, top[2] = {0};
     char error[1024];

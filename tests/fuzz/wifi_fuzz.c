@@ -1,6 +1,6 @@
-/* Both directions of a Wi-Fi link, with any settings, traffic, outages and rates. What must hold: no packet appears or
- * vanishes, what leaves is in its order and not before its time, the log has it all, and what leaves when does not
- * depend on when the driver looks. */
+/* Both directions of a Wi-Fi link, with any settings, traffic, outages and rates. Properties: packets are conserved,
+ * and leave in order and not too early; the log is complete; departures do not depend on the times of the driver's
+ * calls. */
 #include "tests/fuzz/input.h"
 #include "emulator/link/air.h"
 #include "emulator/link/link.h"
@@ -121,7 +121,7 @@ static void send(bench *b, int way, uint32_t length) {
     link_enqueue(b->link[way], p, b->now);
 }
 
-/* step 0: a driver that looks when something is due; else at most each so many us. */
+/* Runs the link until `until`. step 0: the driver calls when something is due; else at least every `step` us. */
 static void pass(bench *b, uint64_t until, uint64_t step) {
     while (b->now < until) {
         uint64_t up = link_next_deadline(b->link[0]), down = link_next_deadline(b->link[1]);
