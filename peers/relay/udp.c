@@ -66,7 +66,7 @@ int relay_over_udp(int argc, char **argv, const relay_program *p, const relay_ow
         fprintf(stderr, "%s: %s\n", p->name, error);
     }
     relay_release_all(u->relay);
-    p->destroy(stack); /* which may still tell the relay something */
+    p->destroy(stack); /* may still call relay functions */
     relay_free(u->relay);
     xl_udp_free(u->udp);
     return status;
