@@ -51,7 +51,7 @@ typedef enum {
     PLAYER_TIME_LIMIT,      /* the time limit ended it */
     PLAYER_CONNECT_FAILED,  /* not connected before the time limit, or failed to connect */
     PLAYER_CONNECTION_LOST, /* the connection died */
-    PLAYER_ERROR,           /* refused request, wrong bytes */
+    PLAYER_ERROR,           /* refused request, wrong bytes, failed --save */
     PLAYER_INTERRUPTED,     /* by a signal */
 } player_outcome;
 
