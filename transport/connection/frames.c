@@ -1,6 +1,7 @@
 /* What each received frame does (RFC 9000 section 19). Every handler returns 0 or the transport error to close with. */
 #include "connection/frames.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "connection/acks.h"
@@ -125,6 +126,8 @@ static uint64_t take_close(xl_connection *c, const xl_frame *f) {
     words[n] = 0;
     c->closing.is_application = f->type == XL_FRAME_APPLICATION_CLOSE;
     c->closing.code = f->close.error_code;
+    if (n == 0 && !c->closing.is_application && f->close.error_code >> 8 == XL_QERR_CRYPTO_BASE >> 8)
+        snprintf(words, sizeof words, "TLS alert: %s", xl_tls_alert_name((uint8_t)f->close.error_code));
     xl_conn_drain(c, XL_CLOSE_PEER, words);
     return 0;
 }

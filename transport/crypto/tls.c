@@ -603,6 +603,11 @@ uint8_t xl_tls_alert(const xl_tls *tls) {
     return tls->alert;
 }
 
+const char *xl_tls_alert_name(uint8_t alert) {
+    const char *name = gnutls_alert_get_name((gnutls_alert_description_t)alert);
+    return name ? name : "unknown";
+}
+
 const char *xl_tls_alpn(const xl_tls *tls) {
     return tls->alpn;
 }

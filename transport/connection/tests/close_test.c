@@ -29,4 +29,29 @@ TEST(connection_close_names_the_frame_that_caused_it) {
     }
 }
 
+/* Many stacks send a TLS alert without a reason. */
+TEST(an_alert_of_the_peer_without_a_reason_has_its_name) {
+    static const struct {
+        uint8_t frame[5];
+        const char *reason;
+    } cases[] = {{{XL_FRAME_CONNECTION_CLOSE, 0x41, 0x28, 0, 0}, "TLS alert: Handshake failed"},
+                 {{XL_FRAME_CONNECTION_CLOSE, 0x41, 0xff, 0, 0}, "TLS alert: unknown"},
+                 {{XL_FRAME_CONNECTION_CLOSE, 0x42, 0x28, 0, 0}, ""},
+                 {{XL_FRAME_APPLICATION_CLOSE, 0x41, 0x28, 0}, ""}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        attack a;
+        memset(&a, 0, sizeof a);
+        pair_init(&a.p, 7, 1, 5000);
+        pair_establish(&a.p);
+        a.to_server = true;
+        a.w = xl_writer_of(a.frames, sizeof a.frames);
+        xl_write_bytes(&a.w, cases[i].frame, cases[i].frame[0] == XL_FRAME_APPLICATION_CLOSE ? 4 : 5);
+        deliver(&a);
+        pair_run(&a.p, 1000000);
+        assert_true(a.p.server_closed && a.p.server_close.close_reason == XL_CLOSE_PEER);
+        assert_string_equal(a.p.server_close.reason, cases[i].reason);
+        pair_free(&a.p);
+    }
+}
+
 TEST_MAIN(NULL, NULL)
