@@ -92,7 +92,7 @@ class RunFlow(FrozenModel):
 
 
 class KernelMachine(FrozenModel):
-    """The machine of a run in the kernel arena: all of it that decides bytes, but the programs."""
+    """The machine of a run in the kernel arena: all facts that decide bytes, except for the programs."""
 
     file: Path  # the kernel; the identity has its content, not its path
     sha256: str

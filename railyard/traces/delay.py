@@ -48,8 +48,8 @@ def read_delay_trace(path: Path) -> tuple[FloatArray, FloatArray]:
 
 
 def rtt_over_time(path: Path) -> FloatArray:
-    """The RTT of a path with this delay in both directions, in each ms of one period (a single line: one value). Of a
-    period of more than MOST_VALUES ms it has values at equal distances."""
+    """The RTT of a path with this delay in both directions, for each ms of one period, or one value for a single line.
+    A period of more than MOST_VALUES ms has values at equal distances."""
     times, delays = read_delay_trace(path)
     if len(times) == 1:
         return 2 * delays

@@ -99,13 +99,13 @@ class Source(StrictModel):
 
     @property
     def made(self) -> list[str]:
-        """Names of what is made of it."""
+        """The names of the pairs and traces that are made of it."""
         singles = [f"{trace.name}.down" for trace in self.traces] + [f"{delay.name}.delay" for delay in self.delays]
         return [pair.name for pair in self.pairs] + singles
 
     @property
     def total_bytes(self) -> int | None:
-        """None where a file was never measured."""
+        """The size of all files. None: a file was never measured."""
         sizes = [file.bytes for file in self.files if file.bytes is not None]
         return sum(sizes) if len(sizes) == len(self.files) else None
 
@@ -122,13 +122,13 @@ class Manifest(StrictModel):
 
 
 def read_manifest(path: Path) -> tuple[Manifest, YamlDocument]:
-    """Read and check a manifest; raises UserError, whose message names file and line."""
+    """Reads and checks a manifest. Raises UserError with file and line."""
     document = load_yaml(path)
     return parse(document, Manifest), document
 
 
 def find_source(manifest: Manifest, name: str, path: Path) -> Source:
-    """A data set by name."""
+    """The data set of that name. Raises UserError."""
     for source in manifest.sources:
         if source.name == name:
             return source
@@ -139,7 +139,7 @@ def find_source(manifest: Manifest, name: str, path: Path) -> Source:
 
 @contextmanager
 def _network_faults(file: SourceFile) -> Iterator[None]:
-    """Turns what can happen on the way into one sentence."""
+    """A context that turns errors of the network into one sentence."""
     host = urlsplit(file.url).hostname
     try:
         yield
@@ -172,9 +172,9 @@ def _open(file: SourceFile, have: int) -> HTTPResponse:
 
 
 def download(file: SourceFile, folder: Path, progress: Callable[[int], None] = lambda _: None) -> Path:
-    """A file, downloaded and checked, or found so. A part that is there is continued. Raises TraceError.
+    """Downloads and checks a file, unless it is complete already. Continues an incomplete one. Raises TraceError.
 
-    Never more than the manifest's number of bytes is written. `progress` gets the number of bytes that are there.
+    Writes at most the manifest's number of bytes. `progress` gets the number of bytes so far.
     """
     done, part = folder / file.name, folder / f"{file.name}.part"
     pinned = _pinned(file, folder)
@@ -214,12 +214,12 @@ def _receive(file: SourceFile, part: Path, have: int, progress: Callable[[int], 
 
 
 def _record(file: SourceFile, folder: Path) -> Path:
-    """Where the SHA-256 of the first download of a file is kept that the manifest does not pin."""
+    """The file with the SHA-256 of the first download, for a file that the manifest does not pin."""
     return folder / f"{file.name}.sha256"
 
 
 def _pinned(file: SourceFile, folder: Path) -> str | None:
-    """The SHA-256 that a file must have; None before the first download of one that the manifest does not pin."""
+    """The SHA-256 that a file must have. None: the manifest does not pin it, and there was no download yet."""
     record = _record(file, folder)
     if file.sha256 is not None or not record.is_file():
         return file.sha256
@@ -241,7 +241,7 @@ def _check(file: SourceFile, part: Path, pinned: str | None) -> None:
 def fetch_source(
     source: Source, library: Path, progress: Callable[[str, int], None] = lambda _, __: None
 ) -> list[Path]:
-    """Download a data set into a library, make what it has and enter pairs in the index; returns the files."""
+    """Downloads a data set into a library, makes its traces and enters its pairs in the index. Returns the files."""
     folder = library / DOWNLOADS / source.name
     for file in source.files:
         download(file, folder, lambda have, name=file.name: progress(name, have))  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Writing generated pairs: the traces, the parameters that give them again byte for byte, and the index."""
+"""Writes generated pairs: the traces, the parameters that give the same bytes again, and the index."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class GeneratedPair(StrictModel):
     model: MobilityModel
 
     def as_yaml(self) -> str:
-        """The parameters as they stand in the file: what is not used is not written."""
+        """The parameters as YAML, without those that are not used."""
         data = self.model_dump(mode="json", by_alias=True, exclude_none=True)
         if not self.delay_traces:
             del data["delay_traces"]
@@ -44,7 +44,7 @@ class GeneratedPair(StrictModel):
 
 
 def read_parameters(path: Path) -> GeneratedPair:
-    """The parameters that stand beside a generated pair. Raises UserError, whose message names file and line."""
+    """Reads the parameters beside a generated pair. Raises UserError with file and line."""
     return parse(load_yaml(path), GeneratedPair)
 
 
@@ -71,13 +71,13 @@ def pair_files(pair: GeneratedPair) -> dict[str, bytes]:
 
 
 def _link(pair: GeneratedPair, path: PathModel) -> dict[str, Value]:
-    """The model's settings, and the delay trace, which has no wake-up of the radio in it."""
+    """The link's settings: those of the model, and the delay trace, which does not include the radio's wake-up."""
     traced = pair.delay_traces and path.rtt is not None
     return (path.link or {}) | ({"delay_trace": f"{pair.name}.{path.name}.delay"} if traced else {})
 
 
 def index_entry(pair: GeneratedPair) -> PairEntry:
-    """What the index says of a generated pair."""
+    """The entry of a generated pair in the index."""
     paths = [
         PathEntry(
             name=path.name,
@@ -102,5 +102,5 @@ def index_entry(pair: GeneratedPair) -> PairEntry:
 
 
 def write_pair(pair: GeneratedPair, out: Path) -> list[Path]:
-    """Generate a pair into a directory and enter it in the directory's index; returns the files. Raises UserError."""
+    """Generates a pair into a directory and enters it in the directory's index. Returns the files. Raises UserError."""
     return write_entry(out, pair_files(pair), index_entry(pair))

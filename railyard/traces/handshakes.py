@@ -1,7 +1,7 @@
 """Round trips of TCP connections in client-side captures: the handshake's, the next one, and the difference.
 
-A phone that has been silent wakes its radio for the SYN. The next round trip of the same connection finds it awake, so
-it is the RTT of a connected radio, and the difference is the wake-up (docs/reference/traces.md).
+A phone that has been silent wakes its radio for the SYN. In the next round trip of the connection the radio is awake,
+so this is the RTT of a connected radio, and the difference is the wake-up (docs/reference/traces.md).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from railyard.traces.convert.archive import streams
 from railyard.traces.trace import TraceError
 
 BLOCK = 8
-"""Consecutive connections that are resampled together: neighbours see one state of the network."""
+"""The number of consecutive connections that are resampled together: neighbours see the same state of the network."""
 _COLUMNS = ("frame.time_epoch", "tcp.srcport", "tcp.dstport", "tcp.seq", "tcp.ack", "tcp.len", "tcp.flags")
 _SYN, _ACK = 0x02, 0x10
 
 
 @dataclass(frozen=True)
 class Packet:
-    """One TCP segment; relative sequence numbers."""
+    """One TCP segment, with relative sequence numbers."""
 
     at_s: float
     ports: tuple[int, int]
@@ -66,7 +66,7 @@ class Quantiles:
 
 
 def read_packets(name: str, stream: Iterable[str]) -> Iterator[Packet]:
-    """The segments of a CSV that `tshark -T fields -E separator=, -E header=y` wrote. Raises TraceError."""
+    """The TCP segments in a CSV from `tshark -T fields -E separator=, -E header=y`. Raises TraceError."""
     try:
         reader = csv.DictReader(stream, strict=True)
         missing = [column for column in _COLUMNS if column not in (reader.fieldnames or [])]
@@ -108,8 +108,9 @@ def _handshake(ports: tuple[int, int], segments: Sequence[Packet]) -> Handshake 
 
 
 def _next_round_trip(sent: Sequence[Packet], received: Sequence[Packet]) -> float | None:
-    """From the client's first data to their acknowledgement; without data before the server's first segment, from the
-    third ACK to it (an MPTCP subflow that joins: the server acknowledges that ACK, RFC 6824 section 3.2)."""
+    """The time from the client's first data to their acknowledgement. If the server's first segment comes before any
+    data: from the third ACK to that segment (the server acknowledges the third ACK of an MPTCP subflow, RFC 6824
+    section 3.2)."""
     if not sent or not received or received[0].at_s < sent[0].at_s:
         return None
     answer = received[0]
@@ -127,7 +128,7 @@ def _next_round_trip(sent: Sequence[Packet], received: Sequence[Packet]) -> floa
 def read_groups(paths: Sequence[Path], group: re.Pattern[str] | None) -> dict[str, list[Handshake]]:
     """The connections of all captures by group, in the order of time. Raises TraceError.
 
-    The groups of the pattern, found in a capture's name, name its group; a capture that it does not match is left out.
+    The pattern's groups in a capture's name are the name of its group. Captures that do not match are left out.
     """
     groups: dict[str, list[Handshake]] = {}
     for path in paths:
@@ -144,7 +145,7 @@ def read_groups(paths: Sequence[Path], group: re.Pattern[str] | None) -> dict[st
 
 
 def quantiles(values: Sequence[float]) -> Quantiles | None:
-    """Quantiles of values in the order of time; None without a value."""
+    """Quantiles of values that are in the order of time. None: there are no values."""
     if not values:
         return None
     layout = Layout((tuple(range(len(values))),), (BLOCK,))

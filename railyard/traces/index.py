@@ -1,4 +1,4 @@
-"""The index of a trace library: `index.yaml`, which says which traces make a pair and what their paths are like."""
+"""The index of a trace library, `index.yaml`: the traces of each pair, and the properties of its paths."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class PairPath:
     settings: dict[str, Value] = field(default_factory=dict)
     """Further settings of the link, docs/reference/links.md."""
     delay_traces: dict[str, Path] = field(default_factory=dict)
-    """Those of them that name files, found: delay_trace, up_delay_trace, down_delay_trace."""
+    """The paths of the files that settings name, such as delay_trace, up_delay_trace and down_delay_trace."""
     kind: Kind | None = None
-    """The kind of its traces; None if the index does not say."""
+    """The kind of its traces. None: unknown."""
     resolution_ms: float | None = None
-    """The resolution of its traces: shorter silences are not in them. None if the index does not say."""
+    """The resolution of its traces, ms: shorter silences are not in them. None: unknown."""
 
     @property
     def delay_ms(self) -> float:
@@ -60,7 +60,7 @@ class PairPath:
 
     @property
     def is_cellular(self) -> bool:
-        """Whether the pair gives it a radio that sleeps, whatever its name is."""
+        """Whether its settings have a radio that sleeps, whatever its name."""
         return any(self.settings.get(f"{way}radio", "off") != "off" for way in ("", "up_", "down_"))
 
 
@@ -74,9 +74,9 @@ class Pair:
     source: str
     paths: tuple[PairPath, ...]
     library: Path
-    """The index that named it."""
+    """The index that has it."""
     recorded: Recorded | None = None
-    """None: generated, or the index does not say."""
+    """None: the pair is generated, or it is unknown."""
 
     @property
     def caveat(self) -> str:
@@ -146,14 +146,14 @@ def _path(document: YamlDocument, location: tuple[str | int, ...], item: PathEnt
     )
 
 
-@lru_cache(maxsize=16)  # a command looks up many pairs
+@lru_cache(maxsize=16)  # because a command looks up many pairs
 def _parsed(path: Path, text: str) -> tuple[YamlDocument, TraceIndex]:
     document = document_of(path, text)
     return document, parse(document, TraceIndex)
 
 
 def read_index(path: Path) -> list[Pair]:
-    """The pairs of an index, their traces found (not read). Raises UserError, whose message names file and line."""
+    """The pairs of an index. Traces must exist but are not read. Raises UserError with file and line."""
     if not path.is_file():
         raise TraceError(f"{path}: there is no such index; a trace library is a directory with an {INDEX_FILE}")
     document, index = _parsed(path, read_text(path))
@@ -170,7 +170,7 @@ def read_index(path: Path) -> list[Pair]:
 
 
 def entry_data(entry: PairEntry) -> dict[str, object]:
-    """An entry as plain data for the YAML file; whole numbers are written as such."""
+    """An entry as plain data for the YAML file, with whole numbers as integers."""
     data = entry.model_dump(mode="json")
     if entry.recorded is None:
         del data["recorded"]
@@ -184,7 +184,7 @@ def entry_data(entry: PairEntry) -> dict[str, object]:
 
 
 def _index_bytes(index: Path, entry: PairEntry) -> bytes:
-    """The index with the entry in it, in the place of one of the same name."""
+    """The bytes of the index with the entry, which replaces one of the same name."""
     entries = list(parse(load_yaml(index), TraceIndex).pairs) if index.is_file() else []
     names = [known.name for known in entries]
     if entry.name in names:
@@ -196,8 +196,8 @@ def _index_bytes(index: Path, entry: PairEntry) -> bytes:
 
 
 def write_entry(library: Path, files: dict[str, bytes], entry: PairEntry) -> list[Path]:
-    """Write a pair's files into a library and enter it in its index; returns the files. Raises UserError. Who reads the
-    library meanwhile finds each file whole, the old one or the new one."""
+    """Writes a pair's files into a library and enters it in the index. Returns the files. Each file is replaced
+    atomically, so other processes can read the library. Raises UserError."""
     paths = {library / name: data for name, data in files.items()}
     paths[library / INDEX_FILE] = _index_bytes(library / INDEX_FILE, entry)
     with writing(library / INDEX_FILE):

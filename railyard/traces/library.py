@@ -1,4 +1,4 @@
-"""The trace library: the project's own pairs, then those of the directories of RAILYARD_TRACE_PATH."""
+"""The trace library: the project's own pairs, then those in the directories of RAILYARD_TRACE_PATH."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from railyard.traces.trace import TraceError
 SEARCH_PATH_VARIABLE = "RAILYARD_TRACE_PATH"
 PROJECT_LIBRARY = TRACES_DIR
 SLIP = 0.8
-"""Names as alike as this differ by a slip of the keyboard; those that are less alike are other recordings."""
+"""The similarity from which a name counts as a typing error; less similar names are other recordings."""
 CONTROLLED = "lab"
-"""The project library's folder with links of constant rates, for experiments that vary one thing: a library, too."""
+"""A library in the project library's folder, with links of constant rates, for experiments that vary one property."""
 
 
 def _entries_of_variable() -> list[Path]:
@@ -28,12 +28,12 @@ def _entries_of_variable() -> list[Path]:
 
 
 def search_path() -> list[Path]:
-    """The directories that are searched, in order: the project's libraries, then the variable's, colon separated."""
+    """The directories to search, in order: the project's libraries, then those of the variable, separated by colons."""
     return [PROJECT_LIBRARY, PROJECT_LIBRARY / CONTROLLED, *_entries_of_variable()]
 
 
 def _useless_entries() -> str:
-    """A sentence about the variable's entries that are no library; empty where all are."""
+    """A sentence about the variable's entries that are no libraries. Empty if there are none."""
     found: list[str] = []
     for directory in _entries_of_variable():
         if not directory.is_dir():
@@ -48,7 +48,7 @@ def _recordings(directory: Path) -> list[Path]:
 
 
 def read_library(directory: Path) -> list[Pair] | None:
-    """The pairs of one directory; None where it is no library. Raises UserError for an index that is wrong."""
+    """The pairs of a directory. None: it is no library. Raises UserError if its index is wrong."""
     if (directory / INDEX_FILE).is_file():
         return read_index(directory / INDEX_FILE)
     for file in _recordings(directory):
@@ -59,16 +59,16 @@ def read_library(directory: Path) -> list[Pair] | None:
 
 @dataclass(frozen=True)
 class AtHand:
-    """What the search path has."""
+    """The pairs on the search path."""
 
     pairs: dict[str, Pair]
-    """By name; of several with one name the first."""
+    """The first pair of each name."""
     faults: list[UserError]
-    """What is wrong with each library that cannot be read, whose pairs are not known."""
+    """The error of each library that cannot be read. Its pairs are unknown."""
 
     def first_of(self, names: Sequence[str]) -> Pair | None:
-        """The first of these pairs that there is. Raises UserError where it might be in a library that cannot be
-        read."""
+        """The first of these pairs that exists. None: none of them does. Raises UserError if it may be in a library
+        that cannot be read."""
         for name in names:
             if name in self.pairs:
                 return self.pairs[name]
@@ -78,7 +78,7 @@ class AtHand:
 
 
 def at_hand() -> AtHand:
-    """All pairs of the search path. Directories that are no library are skipped."""
+    """All pairs on the search path. Skips directories that are no libraries."""
     pairs: dict[str, Pair] = {}
     faults: list[UserError] = []
     for directory in search_path():
@@ -91,8 +91,7 @@ def at_hand() -> AtHand:
 
 
 def list_pairs() -> list[Pair]:
-    """All pairs of the search path, for what takes all that there are. Raises UserError for a library that cannot be
-    read."""
+    """All pairs on the search path, for commands on all pairs. Raises UserError if a library cannot be read."""
     there = at_hand()
     if there.faults:
         raise there.faults[0]
@@ -100,7 +99,7 @@ def list_pairs() -> list[Pair]:
 
 
 def how_to_get(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about a pair that is not at hand: where it can be had, or the name that was meant."""
+    """The end of a sentence about a missing pair: how to get it, or the name that was probably meant."""
     from railyard.traces.fetch import MANIFEST, read_manifest  # noqa: PLC0415  slow to load
 
     manifest, _ = read_manifest(MANIFEST)
@@ -120,7 +119,7 @@ def how_to_get(name: str, known: Iterable[str]) -> str:
 
 
 def not_found(names: Sequence[str], there: AtHand) -> str:
-    """The sentence about pairs of which the search path has none."""
+    """The sentence for names of which none is on the search path."""
     none = " and none ".join(f"'{name}'" for name in names)
     return f"there is no trace pair {none} on the search path; {how_to_get(names[-1], there.pairs)}"
 

@@ -11,14 +11,15 @@ from railyard.traces.trace import TraceError
 
 _SIZE = re.compile(r"(\d{1,6}) (-?\d{1,7}(?:\.\d{1,9})?)")
 OPPORTUNITY_BYTES = 1400
-"""What an opportunity of CellReplay delivers."""
+"""The bytes that an opportunity of CellReplay delivers."""
 LEO_STEP_MS = 10
-"""Between two delays of LeoReplayer."""
+"""The time between two delays of LeoReplayer."""
 
 
 @dataclass(frozen=True)
 class Burst:
-    """A row of a light trace: when its train was sent, the delay of its first packet, and the others' offsets, ms."""
+    """A row of a light trace: the time of a packet train, the delay of its first packet, and the others' offsets,
+    ms."""
 
     at_ms: int
     delay_ms: int
@@ -26,7 +27,7 @@ class Burst:
 
 
 def read_light_trace(path: Path) -> list[Burst]:
-    """Its rows. Raises TraceError, whose message names file and line."""
+    """The rows of a light trace. Raises TraceError with file and line."""
     rows: list[Burst] = []
     for number, line in enumerate(lines_of(path), start=1):
         cells = line.split(" ")
@@ -45,7 +46,7 @@ def read_light_trace(path: Path) -> list[Burst]:
 
 
 def read_size_latency(path: Path) -> list[float]:
-    """What packets of 100, 200, ... bytes are later, ms. Raises TraceError, whose message names file and line."""
+    """The further delay of packets of 100, 200, ... bytes, ms. Raises TraceError with file and line."""
     latencies: list[float] = []
     for number, line in enumerate(lines_of(path), start=1):
         match = _SIZE.fullmatch(line)
@@ -57,18 +58,18 @@ def read_size_latency(path: Path) -> list[float]:
 
 @dataclass(frozen=True)
 class Layout:
-    """The files of one path in a folder of recordings, by what they become."""
+    """The files of one path in a folder of recordings, by their use."""
 
     downlink: Path
     uplink: Path | None = None
     files: dict[str, Path] = field(default_factory=dict)
-    """The files that settings of the link name."""
+    """The files for settings of the link, by setting."""
     settings: dict[str, float] = field(default_factory=dict)
 
 
 def layout_of(folder: Path) -> Layout:
     """The files of a folder of CellReplay (`down-delay-light-pdo`, `down-heavy-pdo`, `latency-offset-down` and the same
-    for `up`) or LeoReplayer (`bw_*` and `delay_*`, of which the folder has one each). Raises TraceError."""
+    for `up`) or LeoReplayer (one file `bw_*` and one `delay_*`). Raises TraceError."""
     cell = {way: folder / f"{way}-heavy-pdo" for way in ("up", "down")}
     light = {f"{way}_light_trace": folder / f"{way}-delay-light-pdo" for way in ("up", "down")}
     if all(file.is_file() for file in (*cell.values(), *light.values())):

@@ -1,6 +1,6 @@
-"""Base RTT, queue and wake-up of a path by scenario and access technology: what a capacity trace does not say.
+"""Base RTT, queue and wake-up of a path by scenario and access technology, which a capacity trace does not have.
 
-docs/reference/traces.md says where the figures come from, and how the queues are sized.
+docs/reference/traces.md has the sources of the figures and the rule for the size of queues.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from railyard.traces.settings import Value
 
 @dataclass(frozen=True)
 class LinkDefaults:
-    """What a path is given besides its traces."""
+    """The properties that a path gets besides its traces."""
 
     base_rtt_ms: float
     """The base RTT of a connected radio, without its wake-up."""
     queue_packets: int
     """About one bandwidth-delay product at the 95th percentile of the 1 s rate."""
     basis: str
-    """Where the base RTT comes from, and how sure it is."""
+    """The source of the base RTT, and how certain it is."""
     radio: str | None = None
-    """The wake-up, as the uplink's setting `radio`; the phone sends first. None: no radio that sleeps."""
+    """The wake-up, as the uplink's setting `radio`, because the phone sends first. None: the radio does not sleep."""
 
     @property
     def queue(self) -> str:
-        """The queue as mpshell takes it."""
+        """The queue as an option of mpshell."""
         return f"droptail:packets={self.queue_packets}"
 
     @property
@@ -76,5 +76,5 @@ _BY_TECHNOLOGY: dict[Technology, LinkDefaults] = {
 
 
 def link_defaults(scenario: str, technology: Technology) -> LinkDefaults:
-    """The figures for a scenario, or those of the technology where the scenario is not in the table."""
+    """The figures for a scenario, or those of the technology if the scenario is not in the table."""
     return _BY_SCENARIO.get((scenario, technology), _BY_TECHNOLOGY[technology])

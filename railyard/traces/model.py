@@ -1,4 +1,4 @@
-"""The mobility model: what two paths of one train offer over time, drawn from a seed.
+"""The mobility model: the capacity of the paths of one train over time, drawn from a seed.
 
 Time runs in steps of 100 ms. A path's rate is a lognormal body (AR(1) in the logarithm), interrupted by
 
@@ -8,8 +8,8 @@ Time runs in steps of 100 ms. A path's rate is a lognormal body (AR(1) in the lo
 - tunnels, which belong to the line and not to the path: they begin on all paths at the same time;
 - fades, short silences that come more often inside dips and tunnels.
 
-The uplink follows the downlink at a fraction of its rate and with a variation of its own: what silences one direction
-silences both. The RTT has a process of its own, part of which belongs to the serving cell, with a peak at each handoff.
+The uplink has a fraction of the downlink's rate with its own variation; silences are common to both. The RTT has its
+own process, part of which belongs to the serving cell, with a peak at each handoff.
 Rates become integers (kbps) before any opportunity is placed, and the draws come from the standard
 library's generator, whose uniform sequence is the same in every version: equal parameters give equal bytes.
 """
@@ -27,7 +27,7 @@ from railyard.traces.parameters import MAX_DURATION_S, STEP_MS, Handoffs, Mobili
 from railyard.traces.trace import OPPORTUNITY_BITS, FloatArray, IntArray
 
 WARM_UP_S = 120
-"""Simulated and thrown away, so that the trace begins anywhere in the process and not at a handoff."""
+"""Simulated time that is discarded, so that a trace begins anywhere in the process and not at a handoff."""
 _RTT_SCORES = (-2.3263478740408408, -0.6744897501960817, 0.0, 0.6744897501960817, 2.3263478740408408, 3.5)
 """Quantiles of the standard normal distribution at which the RTT is given: 1, 25, 50, 75, 99 %; the maximum."""
 
@@ -40,7 +40,7 @@ class PathOpportunities:
     down: IntArray
     up: IntArray
     rtt_ms: FloatArray | None
-    """RTT without queueing in each step of 100 ms; None where the model has none."""
+    """RTT without queueing in each step of 100 ms. None: the model has none."""
 
 
 def _mark(flags: FloatArray, start: int, length: int) -> None:
@@ -98,7 +98,7 @@ def _path_rate_mbps(
 
     events = Draws(seed, f"{label}/fades")
     spread = path.fades.spread
-    often = math.exp(spread * events.normal() - spread**2 / 2) if spread else 1.0  # 1 on average
+    often = math.exp(spread * events.normal() - spread**2 / 2) if spread else 1.0  # the mean is 1
     for step in range(steps):
         rate = often * (path.fades.per_minute_in_dips if dipped[step] else path.fades.per_minute)
         starts, length_s = events.uniform() < rate / (60 * STEPS_PER_S), events.length(path.fades.length)
@@ -117,7 +117,7 @@ def _path_rate_mbps(
 
 
 def _path_rtt_ms(rtt: Rtt, label: str, handoffs: list[int], steps: int, seed: int) -> FloatArray:
-    """RTT of one path per step."""
+    """RTT of one path in each step, ms."""
     draws = Draws(seed, f"{label}/rtt")
     cell, peak = np.full(steps, draws.normal()), np.zeros(steps)
     for start in handoffs:
@@ -133,7 +133,7 @@ def _path_rtt_ms(rtt: Rtt, label: str, handoffs: list[int], steps: int, seed: in
 
 
 def _place_opportunities(rate_mbps: FloatArray, grant_ms: int) -> IntArray:
-    """Timestamps of the opportunities of a rate per step; the last one is the period."""
+    """Timestamps of the opportunities, from the rate in each step. The last one is the period."""
     kbps = np.rint(rate_mbps * 1e3).astype(np.int64)
     bits = np.cumsum(np.repeat(kbps, STEP_MS))
     wanted = np.arange(1, int(bits[-1]) // OPPORTUNITY_BITS + 1, dtype=np.int64) * OPPORTUNITY_BITS

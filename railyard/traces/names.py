@@ -37,7 +37,7 @@ _QUEUE_OPTION = re.compile(r"(?P<name>[a-z_]+)=[0-9.]{1,12}")
 
 
 def check_queue(value: str) -> str:
-    """A queue in form: a discipline that the link library has, with its options; the library reads their values."""
+    """Checks the form of a queue: a known discipline with options. The link library checks their values."""
     name, *options = value.split(":")
     known = QUEUES if name in QUEUES else queues()
     if name not in known:
@@ -73,4 +73,4 @@ def _two_paths_or_more(paths: Any) -> Any:
 
 
 OfAPair = AfterValidator(_two_paths_or_more)
-"""What holds for the paths of every pair."""
+"""Checks the paths of a pair: at least two, with different names."""

@@ -1,4 +1,4 @@
-"""Networks by the names that others give them: a constant rate, a base RTT and a queue each, with its source."""
+"""Networks under the names that others gave them, each with constant rates, a base RTT, a queue and its source."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PICOQUIC = "private-octopus/picoquic picoquictest/satellite_test.c at 1562dd3b"
 
 @dataclass(frozen=True)
 class Network:
-    """Rates in Mbps. The queue holds `queue_ms` of the direction's rate."""
+    """A network. Rates are in Mbps. The queue holds `queue_ms` at the direction's rate."""
 
     down_mbps: float
     up_mbps: float
@@ -26,14 +26,14 @@ class Network:
     queue_ms: float
     source: str
     technology: Technology = "wifi"
-    """What the path counts as; `wifi` too where the last hop is not known."""
+    """The path's technology; `wifi` if the last hop is unknown."""
 
     def queue_packets(self, mbps: float) -> int:
         return max(1, round(mbps * 1e3 * self.queue_ms / _OPPORTUNITY_BITS))
 
 
 def _quicly(mbps: float, rtt_ms: float, queue_ms: float, technology: Technology = "wifi") -> Network:
-    """Its simulator has one rate for both directions."""
+    """A network of quicly's simulator, which has one rate for both directions."""
     return Network(mbps, mbps, rtt_ms, queue_ms, _QUICLY, technology)
 
 
@@ -54,7 +54,7 @@ NETWORKS = {
 
 
 def _trace(mbps: float) -> bytes:
-    """Evenly spaced opportunities of a period of CONSTANT_MS, which loops; the rate is right to half an opportunity."""
+    """Evenly spaced opportunities in a period of CONSTANT_MS. Their number is exact to half an opportunity."""
     count = round(mbps * 1e3 * CONSTANT_MS / _OPPORTUNITY_BITS)
     return format_trace([-(-CONSTANT_MS * (k + 1) // count) for k in range(count)])
 

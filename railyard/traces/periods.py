@@ -1,13 +1,13 @@
-"""How long the traces of a pair are beside each other, and beside the runs that replay them."""
+"""Compares the lengths of a pair's traces with each other and with the runs that replay them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 CONSTANT_MS = 1000
-"""Traces up to this period are links of a constant rate: they may loop at any time."""
+"""Traces up to this period are links of a constant rate, which may loop at any time."""
 TOLERANCE_MS = 100
-"""Periods that differ by less count as equal: a loop moves the paths by no more than that."""
+"""Periods that differ by at most this count as equal: a loop then shifts the paths by no more."""
 
 
 def _looping(periods_ms: Mapping[str, int]) -> dict[str, int]:
@@ -15,7 +15,7 @@ def _looping(periods_ms: Mapping[str, int]) -> dict[str, int]:
 
 
 def unequal(periods_ms: Mapping[str, int]) -> str:
-    """One sentence if the traces, by name of path and direction, have unequal periods; else empty."""
+    """A sentence if the traces, by path and direction, have unequal periods. Empty if not."""
     periods = _looping(periods_ms)
     if len(periods) < 2 or max(periods.values()) - min(periods.values()) <= TOLERANCE_MS:
         return ""
@@ -27,7 +27,7 @@ def unequal(periods_ms: Mapping[str, int]) -> str:
 
 
 def too_short(periods_ms: Mapping[str, int], run_ms: float) -> str:
-    """One sentence if a trace is no longer than the video of a run, whose start-up comes on top; else empty."""
+    """A sentence if a trace is no longer than the video of a run, which takes longer than its video. Empty if not."""
     short = {name: period for name, period in _looping(periods_ms).items() if period <= run_ms}
     if not short:
         return ""
@@ -39,7 +39,7 @@ def too_short(periods_ms: Mapping[str, int], run_ms: float) -> str:
 
 
 def told_of_runs(periods_ms: Mapping[str, int], run_ms: float, end_ms: float) -> list[str]:
-    """What to tell of runs that last `run_ms` and may reach `end_ms` of trace time."""
+    """Sentences about runs that last `run_ms` and may reach `end_ms` of trace time."""
     periods = _looping(periods_ms)
     loops = bool(periods) and end_ms > min(periods.values())
     return [sentence for sentence in (too_short(periods, run_ms), unequal(periods) if loops else "") if sentence]

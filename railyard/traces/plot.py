@@ -1,4 +1,4 @@
-"""Plots of traces and pairs: what each direction of each path can carry over time, outages marked."""
+"""Plots of traces and pairs: the capacity of each direction of each path over time, with outages marked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DOWN, _UP = BLUE, "#5E8C61"
 
 @dataclass(frozen=True, eq=False)
 class Strip:
-    """One link."""
+    """One link of a plot."""
 
     title: str
     trace: Trace
@@ -34,7 +34,7 @@ class Strip:
 
 
 def rows_of_pair(pair: Pair) -> list[Strip]:
-    """Downlink and uplink of each path; one row where both replay the same trace."""
+    """Downlink and uplink of each path, in one row if both replay the same trace."""
     rows = []
     for path in pair.paths:
         shared = path.uplink == path.downlink
@@ -62,7 +62,7 @@ def outages(trace: Trace, start_ms: int, duration_ms: int) -> list[tuple[float, 
 def write_trace_plot(
     title: str, rows: Sequence[Strip], out: Path, bin_ms: int, start_ms: int, duration_ms: int
 ) -> None:
-    """Draw the rows over one axis of time; shorter traces loop. Raises UserError."""
+    """Draws the rows over one axis of time. Shorter traces loop. Raises UserError."""
     if duration_ms // bin_ms > MAX_BINS:
         raise UserError(f"{out}: {duration_ms // bin_ms} bins of {bin_ms} ms cannot be plotted; make them longer")
     if duration_ms < bin_ms:

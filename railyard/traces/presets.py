@@ -1,4 +1,4 @@
-"""The project's mobility models, of models.yaml: docs/reference/traces.md has their sources."""
+"""The project's mobility models, from models.yaml. docs/reference/traces.md has their sources."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _path(scenario: str, written: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def mobility_models() -> dict[str, MobilityModel]:
-    """By name."""
+    """The models by name."""
     data = load_yaml(Path(__file__).with_name("models.yaml")).data
     return {
         name: MobilityModel.model_validate(

@@ -1,10 +1,10 @@
 """Pairs of a collection of recorded traces, derived from its `INDEX.csv`.
 
-The file has a line for each trace: file, scenario, technology, direction, source, licence, pair_with and more. What
-the columns kind and resolution_ms do not say is taken from the words of the columns note and resolution. Two
-downlink traces that name each other in pair_with are a pair. Its name is what the two file names have in common;
-`hsr_1624_lteU.down` and `hsr_1624_lteM.down` make `hsr_1624`. A downlink without a recorded uplink of the same name
-is replayed in both directions: what silences one direction silences the other.
+The file has a line for each trace: file, scenario, technology, direction, source, licence, pair_with and more. If the
+columns kind and resolution_ms are empty, the words in the columns note and resolution decide. Two downlink traces that
+name each other in pair_with are a pair. Its name is the common part of the two file names: `hsr_1624_lteU.down` and
+`hsr_1624_lteM.down` make `hsr_1624`. A downlink without a recorded uplink of the same name is replayed in both
+directions, because a silence of one direction silences the other.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Recording:
 
     @property
     def technology(self) -> Technology:
-        """Raises TraceError."""
+        """The access technology. Raises TraceError."""
         for pattern, technology in _TECHNOLOGY_WORDS:
             if re.search(pattern, self.technology_text.lower()):
                 return technology
@@ -66,7 +66,7 @@ _RESOLUTION = re.compile(r"(\d{1,6}(?:\.\d{1,3})?) ?(ms|s)\b")
 
 
 def _kind(place: str, fields: dict[str, str]) -> Kind | None:
-    """What the column kind says, else what the note tells; None where neither does."""
+    """The kind, from the column kind or from the words of the note. None: neither has it."""
     said = fields.get("kind") or ""
     if said:
         kind = next((kind for kind in _KINDS if kind == said), None)
@@ -77,7 +77,7 @@ def _kind(place: str, fields: dict[str, str]) -> Kind | None:
 
 
 def _resolution_ms(place: str, fields: dict[str, str]) -> float | None:
-    """What the column resolution_ms says, else the first time that the column resolution names."""
+    """The resolution, from the column resolution_ms or from the first time in the column resolution. None: unknown."""
     said = fields.get("resolution_ms") or ""
     if said:
         if not re.fullmatch(r"\d{1,7}(\.\d{1,3})?", said) or float(said) == 0:
@@ -118,7 +118,7 @@ def _read_rows(index: Path) -> dict[str, Recording]:
 
 
 def _pair_name(first: Recording, second: Recording) -> str:
-    """The parts of the file names that agree, in place."""
+    """The parts of the file names that agree at the same place."""
     one, other = first.file.stem.split("_"), second.file.stem.split("_")
     common = [a for a, b in zip(one, other, strict=False) if a == b]
     if not common:
@@ -130,7 +130,8 @@ def _pair_name(first: Recording, second: Recording) -> str:
 
 
 def _device_names(rows: list[Recording], technologies: list[Technology]) -> list[str]:
-    """wifi, lte and so on; the last part of the file name where technologies agree or a brand says more."""
+    """Names of the paths: the technology, or the last part of the file name if technologies agree or that names a
+    brand."""
     names = []
     for row, technology in zip(rows, technologies, strict=True):
         plain = technologies.count(technology) == 1 and technology in ("wifi", "lte")
@@ -146,7 +147,7 @@ def _uplink(row: Recording) -> Path:
 
 
 def _recorded(row: Recording) -> Recorded | None:
-    """What the optional column pair_kind says."""
+    """How the pair was recorded, from the optional column pair_kind. None: unknown."""
     if "simultaneous" not in row.pair_kind:
         return None
     return "separately" if re.search(r"\bnot\b", row.pair_kind) else "together"
@@ -186,7 +187,7 @@ def _make_pair(index: Path, rows: list[Recording]) -> Pair:
 
 
 def read_recorded(index: Path) -> list[Pair]:
-    """The pairs of an INDEX.csv, in its order. Raises TraceError, whose message names file and line."""
+    """The pairs of an INDEX.csv, in its order. Raises TraceError with file and line."""
     rows = _read_rows(index)
     pairs: list[Pair] = []
     seen: set[str] = set()
@@ -208,6 +209,6 @@ def read_recorded(index: Path) -> list[Pair]:
 
 
 def describe(file: Path) -> Recording | None:
-    """The row of a trace in the INDEX.csv beside it; None where there is none. Raises TraceError."""
+    """The row of a trace in the INDEX.csv beside it. None: there is none. Raises TraceError."""
     index = file.parent / CSV_FILE
     return _read_rows(index).get(file.name) if index.is_file() else None

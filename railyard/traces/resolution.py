@@ -1,4 +1,4 @@
-"""What traces cannot show: silences that are shorter than their resolution, and what share of pairs that concerns."""
+"""Silences shorter than a trace's resolution, which it cannot have, and the share of pairs with such a resolution."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from railyard.traces.index import Pair
 from railyard.traces.stats import GAP_MS
 
 Resolutions = Sequence[float | None]
-"""The resolution of each path of a pair, ms; None if the index does not say."""
+"""The resolution of each path of a pair, ms. None: unknown."""
 EFFECT = f"silences of {GAP_MS} ms, the shortest that re-injection is judged by"
 
 
 def is_coarse(resolutions_ms: Resolutions) -> bool:
-    """Whether a path of the pair is recorded in steps longer than the silences that re-injection is judged by."""
+    """Whether a path of the pair is recorded in steps longer than the silences by which re-injection is judged."""
     return any(resolution is not None and resolution > GAP_MS for resolution in resolutions_ms)
 
 
 def coarse_words(pair: Pair) -> str:
-    """One sentence about a pair that is coarse; empty for all others."""
+    """A sentence about a pair with a coarse resolution. Empty for others."""
     steps = {path.name: path.resolution_ms for path in pair.paths}
     if not is_coarse(list(steps.values())):
         return ""
@@ -27,7 +27,7 @@ def coarse_words(pair: Pair) -> str:
 
 
 def share_words(pairs: Mapping[str, Resolutions]) -> str:
-    """One sentence on several pairs, by name: what share is coarser than the effect that schemes are judged by."""
+    """A sentence on the share of pairs that are too coarse. Empty for one pair that is not."""
     coarse = [name for name, resolutions in pairs.items() if is_coarse(resolutions)]
     unknown = [name for name, resolutions in pairs.items() if name not in coarse and None in resolutions]
     if not coarse and not unknown:

@@ -36,7 +36,7 @@ def _one_text(value: Any) -> Any:
 
 
 def _check_bottleneck(settings: dict[str, Any]) -> dict[str, Value]:
-    """Rates are its traces: for both directions, or each has one."""
+    """Checks a bottleneck. Rates take the place of traces: one for both directions, or one for each."""
     names = ("rate", "up_rate", "down_rate")
     rates = {name: settings[name] for name in names if name in settings}
     for name, value in rates.items():
@@ -52,7 +52,7 @@ def _check_bottleneck(settings: dict[str, Any]) -> dict[str, Value]:
 
 
 def _bare(name: str) -> str:
-    """The name without its direction."""
+    """A setting's name without its direction."""
     match = _DIRECTION.match(name)
     return match["name"] if match else name
 
@@ -80,9 +80,9 @@ def _check_queue(name: str, value: str) -> None:
 
 
 LinkSettings = Annotated[dict[str, Any], AfterValidator(_check)]
-"""Settings by name, checked in form; `up_` or `down_` before a name is for one direction."""
+"""Settings by name, whose form is checked. A name with `up_` or `down_` is for one direction."""
 BottleneckSettings = Annotated[dict[str, Any], AfterValidator(_check_bottleneck)]
-"""The same of a bottleneck, which has rates in place of a pair's traces."""
+"""Settings of a bottleneck, which has rates in place of a pair's traces."""
 
 
 def vias(settings: Mapping[str, Value]) -> list[str]:
@@ -91,18 +91,18 @@ def vias(settings: Mapping[str, Value]) -> list[str]:
 
 
 def of_way(settings: Mapping[str, Any], way: str, name: str, default: Any) -> Any:
-    """What a setting is in a direction (`up` or `down`)."""
+    """The value of a setting in a direction (`up` or `down`)."""
     return settings.get(f"{way}_{name}", settings.get(name, default))
 
 
 def layered(base: Mapping[str, Value], top: Mapping[str, Value]) -> dict[str, Value]:
-    """The settings of both; what `top` sets for both directions replaces what `base` sets for one."""
+    """The settings of `base`, overridden by `top`. A value of `top` for both directions replaces those for one."""
     replaced = {f"{way}_{name}" for way in ("up", "down") for name in top}
     return {name: value for name, value in base.items() if name not in replaced} | dict(top)
 
 
 def split_files(settings: Mapping[str, Value], folder: Path) -> tuple[dict[str, Value], dict[str, Path]]:
-    """The settings that are no files, and those that are, which are named relative to a folder."""
+    """The settings without files, and those that name files, whose paths are relative to the folder."""
     plain = {name: value for name, value in settings.items() if not name.endswith(FILES)}
     files = {name: (folder / str(settings[name])).resolve() for name in settings if name not in plain}
     return plain, files
@@ -111,7 +111,7 @@ def split_files(settings: Mapping[str, Value], folder: Path) -> tuple[dict[str, 
 def members(
     delay_ms: float, queue: str, settings: Mapping[str, Value], delay_traces: Mapping[str, Path]
 ) -> dict[str, Value]:
-    """All settings of a path's link, delay and queue first, under the names of a job of xlink-sim."""
+    """All settings of a path's link under the names of a job of xlink-sim, delay and queue first."""
     traced = {way for way in ("up", "down") for name in ("delay_trace", "light_trace")
               if {name, f"{way}_{name}"} & set(delay_traces)}  # fmt: skip
     delay: dict[str, Value] = {"delay_ms": delay_ms}
@@ -121,19 +121,19 @@ def members(
 
 
 def members_of_record(path: Mapping[str, Any]) -> dict[str, Value]:
-    """The same of a path in a run's record, whose settings override its delay, queue and loss."""
+    """The settings of a path in a run's record. They override its delay, queue and loss."""
     files = {name: Path(file) for name, file in path.get("delay_traces", {}).items()}
     effects = {"loss": path.get("loss", 0.0)} | path.get("settings", {})
     return members(path["delay_ms"], path["queue"], effects, files)
 
 
 def mpshell_keys(delay_ms: float, queue: str, settings: Mapping[str, Value], delay_traces: Mapping[str, Path]) -> str:
-    """The same as keys of mpshell's option `--path`."""
+    """All settings of a path's link as keys of mpshell's option `--path`."""
     return as_keys(members(delay_ms, queue, settings, delay_traces))
 
 
 def as_keys(settings: Mapping[str, Value]) -> str:
-    """Members of a job as keys of mpshell's options."""
+    """Settings as keys of mpshell's options."""
     keys: list[str] = []
     for name, value in settings.items():
         text = ("yes" if value else "no") if isinstance(value, bool) else value

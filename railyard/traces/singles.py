@@ -1,4 +1,4 @@
-"""One pair of two single recordings, which says of itself that they were not made together."""
+"""Makes a pair of two single recordings. The pair is marked as recorded separately."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from railyard.traces.trace import TraceError, format_trace, read_trace
 
 @dataclass(frozen=True)
 class Single:
-    """One recording as the user names it; what is not given comes from the INDEX.csv beside the file."""
+    """A recording as the user names it. Members that are None come from the INDEX.csv beside the file."""
 
     file: Path
-    """The downlink's trace, or a folder of CellReplay or LeoReplayer, which is taken whole."""
+    """The downlink's trace, or a folder of CellReplay or LeoReplayer."""
     technology: Technology | None = None
     start_s: float = 0.0
     kind: Kind | None = None
@@ -35,7 +35,7 @@ class Single:
 
 @dataclass(frozen=True)
 class PairMetadata:
-    """What is said of the pair; what is not given comes from the INDEX.csv beside the files."""
+    """Facts about the pair. Members that are None come from the INDEX.csv beside the files."""
 
     name: str
     scenario: str | None = None
@@ -44,7 +44,7 @@ class PairMetadata:
 
 
 def _needed(given: str | None, described: list[Recording | None], member: str) -> str:
-    """What the user said, or else what is known of both recordings."""
+    """The user's value, else that of the recordings. Raises TraceError if there is none."""
     if given:
         return given
     known = [getattr(one, member) for one in described if one is not None]
@@ -61,7 +61,7 @@ def _device_names(technologies: list[Technology]) -> list[str]:
 
 
 def _directions(single: Single) -> dict[str, Path]:
-    """The downlink, and the uplink where a file of the same name ending in .up is there."""
+    """The downlink, and the uplink if there is a file of the same name with .up."""
     if single.file.is_dir():
         layout = layout_of(single.file)
         return {"down": layout.downlink} | ({"up": layout.uplink} if layout.uplink else {})
@@ -70,7 +70,7 @@ def _directions(single: Single) -> dict[str, Path]:
 
 
 def _left_s(single: Single) -> float:
-    """The length of a recording from its start on, s; infinite for a link of a constant rate, and for a folder."""
+    """The length of a recording from its start on, s. Infinite for a link of a constant rate and for a folder."""
     if single.file.is_dir():
         if single.start_s:
             raise TraceError(f"{single.file}: a folder is taken whole; leave out its start")
@@ -85,7 +85,7 @@ def _left_s(single: Single) -> float:
 
 
 def cut_words(singles: tuple[Single, Single]) -> str:
-    """What `cut` leaves out of the longer recording; empty where that is nothing."""
+    """A sentence on what `cut` removes from the longer recording. Empty if that is nothing."""
     lengths_s = [_left_s(single) for single in singles]
     shorter, longer = sorted(lengths_s)
     if not longer > shorter or not math.isfinite(longer):
@@ -102,8 +102,8 @@ def make_pair(
 ) -> tuple[dict[str, bytes], PairEntry]:
     """The traces of the pair by file name, and its entry in an index. Raises TraceError.
 
-    `cut`: both recordings are cut to the length of the shorter one, so that they loop together. A link of a constant
-    rate has no length.
+    `cut`: cuts both recordings to the length of the shorter one, so that they loop together. Links of a constant rate
+    are not cut.
     """
     lengths_s = [_left_s(single) for single in singles]
     if singles[0].file.resolve() == singles[1].file.resolve() and singles[0].start_s == singles[1].start_s:
@@ -160,7 +160,7 @@ def make_pair(
 
 
 def _of_folder(single: Single, stem: str) -> tuple[dict[str, bytes], dict[str, str | float]]:
-    """What a folder has beside its traces: files by name, and the settings of the link that name them."""
+    """The other files of a folder, by name, and the settings of the link that name them."""
     if not single.file.is_dir():
         return {}, {}
     layout = layout_of(single.file)

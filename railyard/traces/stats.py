@@ -1,4 +1,4 @@
-"""What a trace, and a pair of traces, is like: the figures by which a generated pair is compared with recorded ones."""
+"""Statistics of traces and pairs of traces, by which generated pairs are compared with recorded ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FINE_MS = 100
 
 @dataclass(frozen=True)
 class Dips:
-    """Runs of consecutive 1 s bins below 1 Mbps. Figures are NaN where there is nothing to measure them on."""
+    """Runs of consecutive 1 s bins below 1 Mbps. NaN: there is nothing to measure."""
 
     count: int
     length_p50_s: float
@@ -41,7 +41,7 @@ class TraceStats:
     ln_sigma: float
     """Mean and standard deviation of ln(Mbps) over the 1 s bins that are not empty."""
     autocorrelation_s: float
-    """Lag at which the autocorrelation of the 1 s rate falls to 1/e, interpolated; NaN where it never does."""
+    """Lag at which the autocorrelation of the 1 s rate falls to 1/e, interpolated. NaN: it never does."""
     below_1mbps: float
     """Share of the 1 s bins below 1 Mbps."""
     dips: Dips
@@ -56,7 +56,7 @@ class TraceStats:
 
 @dataclass(frozen=True)
 class PairStats:
-    """How two traces that are replayed together go together, over the length of the shorter one, in 1 s bins."""
+    """Statistics of two traces that are replayed together, in 1 s bins over the length of the shorter one."""
 
     duration_s: float
     rate_correlation: float
@@ -68,7 +68,7 @@ class PairStats:
 
 @dataclass(frozen=True)
 class RttStats:
-    """Quantiles of an RTT that was taken at equal distances in time, ms."""
+    """Quantiles of an RTT that was sampled at equal distances in time, ms."""
 
     p25_ms: float
     p50_ms: float
@@ -144,7 +144,7 @@ def trace_stats(trace: Trace) -> TraceStats:
 
 
 def pair_stats(first: Trace, second: Trace) -> PairStats:
-    """How two traces go together."""
+    """All figures of two traces."""
     duration_ms = min(first.period_ms, second.period_ms)
     one = first.rate_mbps(SECOND_MS, duration_ms=duration_ms)
     other = second.rate_mbps(SECOND_MS, duration_ms=duration_ms)

@@ -1,4 +1,4 @@
-"""Where a trace has the least capacity: places to start at that a rule finds and nobody picks."""
+"""Finds the stretches of a trace with the least capacity, so that a rule chooses starts."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ STEP_MS = 100
 
 @dataclass(frozen=True)
 class Stretch:
-    """Where it starts in a trace's loop, and its mean capacity."""
+    """A stretch: its start in a trace's loop, and its mean capacity."""
 
     start_ms: int
     mbps: float
 
 
 def worst_stretches(trace: Trace, length_ms: int, count: int, last_start_ms: int) -> list[Stretch]:
-    """The `count` stretches with the fewest opportunities, the worst first, none overlapping one before it.
+    """The `count` stretches with the fewest opportunities that do not overlap, the worst first.
 
-    Starts are multiples of STEP_MS from 0 to last_start_ms, the earliest of equals first. Fewer where there is no room
-    for more.
+    Starts are multiples of STEP_MS from 0 to last_start_ms. Of equal stretches the earliest is first. There are fewer
+    if no more fit.
     """
     trace.check_bins(STEP_MS, last_start_ms)
     starts = np.arange(0, last_start_ms + 1, STEP_MS, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Mahimahi traces: reading, checking, writing, and the capacity they offer over time.
+"""Reads, checks and writes Mahimahi traces, and computes their capacity over time.
 
 A trace is a text file with one non-decreasing integer a line, in milliseconds. Each line is one opportunity to deliver
 1504 bytes (1500 and the 4 of the TUN header). The period of the trace is its last timestamp: after it the trace loops.
@@ -24,9 +24,9 @@ from railyard.base.files import open_regular
 OPPORTUNITY_BYTES = 1504
 OPPORTUNITY_BITS = OPPORTUNITY_BYTES * 8
 MAX_MS = 2**32 - 1
-"""Greatest timestamp, some 50 days: the link's limit too."""
+"""The greatest timestamp, about 50 days, which is also the limit of the link library."""
 MOST_BINS = 3_000_000
-"""Three days in bins of 100 ms: timestamps of some more are no ms."""
+"""About three days in bins of 100 ms. Longer traces probably are not in ms."""
 MAX_DIGITS = 15
 """Longer timestamps are refused before they are read as numbers."""
 
@@ -38,11 +38,11 @@ _ZERO, _NINE = 0x30, 0x39
 
 
 class TraceError(UserError):
-    """A trace, an index of traces or a name of a pair that cannot be used; the message is one sentence for the user."""
+    """A trace, an index or a pair's name cannot be used. The message is one sentence for the user."""
 
     @classmethod
     def unreadable(cls, path: Path, error: OSError) -> TraceError:
-        """What is said of a file that the system does not give."""
+        """The error for a file that cannot be read."""
         return cls(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}")
 
 
@@ -65,7 +65,7 @@ class Trace:
 
     @cached_property
     def _times(self) -> array[int]:
-        """The same timestamps: for one at a time numpy takes ten times as long."""
+        """The timestamps as an array, in which access to single ones is ten times as fast as in numpy's."""
         return array("q", self.opportunities_ms.tobytes())
 
     @cached_property
@@ -79,25 +79,27 @@ class Trace:
         return len(self.opportunities_ms) * OPPORTUNITY_BITS / self.period_ms / 1e3
 
     def opportunity_ms(self, number: int) -> int:
-        """Time of an opportunity in ms of trace time; they are numbered from 0 over all loops."""
+        """Time of an opportunity in ms of trace time. Numbers run from 0 over all loops."""
         loops, within = divmod(number, len(self._times))
         return loops * self.period_ms + self._times[within]
 
     def count_until(self, time_ms: int) -> int:
-        """How many opportunities fall at or before a time, the trace looping; also the number of the first after it."""
+        """The number of opportunities at or before a time, over all loops. It is also the index of the first one after
+        it."""
         loops, within = divmod(max(time_ms, 0), self.period_ms)
         # The end of a loop is time 0 of the next: opportunities there belong to the loop that ends.
         return loops * len(self._times) + bisect_right(self._times, within)
 
     def cumulative(self, times_ms: IntArray) -> IntArray:
-        """Number of opportunities before each time, the trace looping; times in ms since its start, not negative."""
+        """The number of opportunities before each time, over all loops. Times are in ms since the start, not
+        negative."""
         loops = np.maximum(times_ms - 1, 0) // self.period_ms
         within = np.searchsorted(self.opportunities_ms, times_ms - loops * self.period_ms, side="left")
         passed: IntArray = loops * len(self.opportunities_ms) + within
         return passed
 
     def check_bins(self, bin_ms: int, length_ms: int) -> None:
-        """Raises TraceError where there are more than MOST_BINS: they would take memory without bounds."""
+        """Raises TraceError if there are more than MOST_BINS bins, to bound memory."""
         if length_ms // bin_ms > MOST_BINS:
             raise TraceError(
                 f"{self.path}: {length_ms} ms in bins of {bin_ms} ms are more than {MOST_BINS} bins; give a trace "
@@ -107,8 +109,8 @@ class Trace:
     def counts(self, bin_ms: int, *, duration_ms: int | None = None, start_offset_ms: int = 0) -> IntArray:
         """Opportunities per bin [k·bin_ms, (k+1)·bin_ms) from start_offset_ms on, looping; whole bins only.
 
-        Without a duration: one loop. A trace shorter than a bin gives one bin. Raises TraceError
-        where there are more than MOST_BINS.
+        Without a duration: one loop. A trace shorter than a bin gives one bin. Raises TraceError if there are more than
+        MOST_BINS.
         """
         if bin_ms <= 0 or start_offset_ms < 0 or (duration_ms is not None and duration_ms <= 0):
             raise ValueError("bin and duration are positive, the start offset is not negative")
@@ -129,7 +131,7 @@ def _first_line(faults: npt.NDArray[np.bool_]) -> int | None:
 
 
 def _parse(path: Path, data: bytes) -> IntArray:
-    """Timestamps of a trace file's bytes; raises TraceError with file and line."""
+    """The timestamps in a trace file's bytes. Raises TraceError with file and line."""
     if not data:
         raise TraceError(f"{path}: the trace is empty; it needs at least one timestamp in ms greater than 0")
     if not data.endswith(b"\n"):
@@ -178,12 +180,12 @@ def _parse(path: Path, data: bytes) -> IntArray:
 
 
 def read_trace(path: str | Path) -> Trace:
-    """Read and check a trace; raises TraceError, whose message names file and line."""
+    """Reads and checks a trace. Raises TraceError with file and line."""
     return trace_of(Path(path), bytes_of(Path(path), "cannot read the trace"))
 
 
 def trace_of(path: Path, data: bytes) -> Trace:
-    """The trace of a file's bytes. Raises TraceError, whose message names file and line."""
+    """The trace in a file's bytes. Raises TraceError with file and line."""
     return Trace(path, _parse(path, data), hashlib.sha256(data).hexdigest())
 
 
