@@ -1,4 +1,4 @@
-"""Files of zip and tar archives and of folders, for as long as they are read."""
+"""Reads files of zip and tar archives and of folders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from railyard.base.zipped import ZIP_FAULTS
 from railyard.traces.trace import TraceError
 
 MAX_BYTES = 500_000_000
-"""The most that one file of an archive may unpack to."""
+"""The largest size of an unpacked file of an archive, in bytes."""
 
 
 def _find(archive: zipfile.ZipFile, path: Path, member: str) -> zipfile.ZipInfo:
@@ -34,7 +34,7 @@ def _check_size(path: Path, member: str, size: int) -> None:
 
 @contextmanager
 def unpacked(path: Path, member: str) -> Iterator[Path]:
-    """A file of an archive in a folder of its own, which is removed afterwards. Raises TraceError."""
+    """Unpacks a file of an archive into a temporary folder, which is removed afterwards. Raises TraceError."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / Path(member).name
         try:
@@ -49,8 +49,8 @@ def unpacked(path: Path, member: str) -> Iterator[Path]:
 
 @contextmanager
 def streams(path: Path, wanted: Callable[[str], object]) -> Iterator[Iterator[tuple[str, IO[bytes]]]]:
-    """Names and contents of a folder's or an archive's files whose names are wanted, or of the one file that is named.
-    Nothing is unpacked to the disk. Raises TraceError, also where the damage is found while a content is read."""
+    """Names and contents of the wanted files of a folder or an archive, or of the one file that `path` is. Nothing is
+    unpacked to the disk. Raises TraceError, also while a content is read."""
     try:
         yield _streams(path, wanted)
     except OSError as error:

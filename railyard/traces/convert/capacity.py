@@ -1,8 +1,8 @@
-"""What a link delivered over time, as packets or as bins of bytes, and the opportunities that deliver the same.
+"""The bytes that a link delivered over time, as packets or bins, and the opportunities that deliver the same.
 
-Bytes are those that the emulated link counts: the IP packet and 4 of the TUN header. An opportunity stands at the
-millisecond, rounded down, in which the sum of the bytes reaches the next multiple of 1504; one more closes the period
-and holds what was left. So a trace delivers what was measured, and at most 1504 bytes more. saturatr does the same.
+Bytes count as on the emulated link: the IP packet and 4 of the TUN header. An opportunity is at the millisecond,
+rounded down, in which the sum of bytes reaches the next multiple of 1504. One more closes the period and carries the
+rest. So a trace delivers the measured bytes, and at most 1504 more. saturatr does the same.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from railyard.traces.trace import MAX_MS, OPPORTUNITY_BYTES, FloatArray, IntArra
 
 US_PER_MS = 1000
 MAX_OPPORTUNITIES = 100_000_000
-"""Twenty minutes at 1 Gbps, in a file of 1 GB: more is a wrong unit, not a trace."""
+"""Twenty minutes at 1 Gbps, in a file of 1 GB. A larger number comes from a wrong unit."""
 AT_A_TIME = 1_000_000
-"""So many opportunities are placed at once, which takes some ten numbers of each."""
+"""The number of opportunities in a step of the computation, which takes about ten numbers for each."""
 TUN_BYTES = 4
-"""What a packet counts on the link besides its IP length."""
+"""The bytes that the link counts for a packet in addition to its IP length."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class Delivered:
     duration_us: float
     stepwise: bool
     note: str = ""
-    """What a reader decided by itself, for the user."""
+    """A sentence for the user about what the reader has assumed."""
 
     @property
     def total_bytes(self) -> float:
@@ -44,9 +44,9 @@ class Delivered:
 
 
 def from_packets(times_us: FloatArray | IntArray, sizes: FloatArray | IntArray, duration_us: float) -> Delivered:
-    """Packets in the order of their arrival: time in µs since the start, and size on the link.
+    """From packets in the order of their arrival: times in µs since the start, and sizes on the link.
 
-    Those outside [0, duration) are left out. One with an earlier time than the one before it counts at that one's time.
+    Packets outside of [0, duration) are left out. A packet with an earlier time than its predecessor gets that time.
     """
     times, bytes_each = np.asarray(times_us, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
     inside = (times >= 0) & (times < duration_us)
@@ -55,7 +55,7 @@ def from_packets(times_us: FloatArray | IntArray, sizes: FloatArray | IntArray, 
 
 
 def from_epoch(path: Path, times_s: FloatArray, sizes: FloatArray, start_s: float, last_s: float) -> Delivered:
-    """Packets of a capture by their times, s; it starts and ends at given ones. Raises TraceError."""
+    """From packets of a capture with their times, in s, between a given start and end. Raises TraceError."""
     duration_us = (round((last_s - start_s) * 1e6) // US_PER_MS + 1) * US_PER_MS
     if duration_us <= 0:
         raise TraceError(f"{path}: the packets end before t0; correct t0")
@@ -63,7 +63,7 @@ def from_epoch(path: Path, times_s: FloatArray, sizes: FloatArray, start_s: floa
 
 
 def from_bins(edges_us: FloatArray, bytes_in_bin: FloatArray) -> Delivered:
-    """Bins by their edges in µs since the start (one edge more than bins)."""
+    """From bins with their edges in µs since the start (one edge more than bins)."""
     until = np.concatenate(([0.0], np.cumsum(bytes_in_bin)))
     return Delivered(np.asarray(edges_us, dtype=np.float64), until, float(edges_us[-1]), stepwise=False)
 
@@ -86,7 +86,7 @@ def cut(delivered: Delivered, start_us: float, duration_us: float | None) -> Del
 
 
 def scaled(delivered: Delivered, factor: float) -> Delivered:
-    """The same with all bytes multiplied."""
+    """The same times with all bytes multiplied."""
     return Delivered(delivered.times_us, delivered.bytes_until * factor, delivered.duration_us, delivered.stepwise)
 
 
@@ -99,7 +99,7 @@ def bytes_at(delivered: Delivered, times_us: FloatArray) -> FloatArray:
 
 
 def opportunities(delivered: Delivered) -> IntArray:
-    """Timestamps in ms of the opportunities; the last one is the duration, rounded up, and so the trace's period."""
+    """Timestamps of the opportunities, ms. The last one is the duration, rounded up, which is the trace's period."""
     period_ms = max(1, int(np.ceil(delivered.duration_us / US_PER_MS - 1e-9)))
     # The sum of bytes that were spread over bins is exact only up to rounding.
     count = int(np.floor(delivered.total_bytes / OPPORTUNITY_BYTES + 1e-6))
@@ -119,7 +119,7 @@ def opportunities(delivered: Delivered) -> IntArray:
 
 
 def _placed_ms(delivered: Delivered, wanted: FloatArray) -> FloatArray:
-    """The ms in which the bytes come to each value."""
+    """The ms in which the sum of bytes reaches each value."""
     if delivered.stepwise:
         places = np.searchsorted(delivered.bytes_until, wanted - 1e-3, side="left")
         return delivered.times_us[places] // US_PER_MS
@@ -129,7 +129,7 @@ def _placed_ms(delivered: Delivered, wanted: FloatArray) -> FloatArray:
 
 
 def _crossings(delivered: Delivered, wanted: FloatArray) -> FloatArray:
-    """When a piecewise linear curve reaches each value, first time where it is flat there."""
+    """The first time at which the piecewise linear curve reaches each value, in µs."""
     upper = np.searchsorted(delivered.bytes_until, wanted - 1e-6, side="left")
     upper = np.clip(upper, 1, len(delivered.bytes_until) - 1)
     low, high = delivered.bytes_until[upper - 1], delivered.bytes_until[upper]

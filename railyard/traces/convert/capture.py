@@ -1,4 +1,4 @@
-"""Reading a packet capture (pcap or pcapng): what arrived at a host, or left it."""
+"""Reads a packet capture (pcap or pcapng): the packets that arrived at a host, or left it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ MOST_AT_ONCE = 1 << 26
 
 
 class _Capture(io.BufferedReader):
-    """A file whose records may claim any length: memory is taken for what is asked for, not for what is there."""
+    """A file whose records may claim any length. Limits each read to MOST_AT_ONCE, because a read takes memory
+    for the length that is asked for."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         return super().read(MOST_AT_ONCE if size is None or size < 0 else min(size, MOST_AT_ONCE))
@@ -56,7 +57,7 @@ _NETWORK_LAYER: dict[int, Callable[[bytes], bytes]] = {
 
 
 def _ip(packet: bytes) -> tuple[bytes, bytes, int] | None:
-    """Source, destination and length of an IP packet by its header, since captures may cut packets short."""
+    """Source, destination and length of an IP packet. The length is that of the header, as captures may cut packets."""
     version = packet[0] >> 4 if packet else 0
     if version == 4 and len(packet) >= 20:
         return packet[12:16], packet[16:20], int(struct.unpack_from("!H", packet, 2)[0])

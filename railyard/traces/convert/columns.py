@@ -1,4 +1,4 @@
-"""What the columns of a table of rates are: the time, the rate, and their units, as asked for or by their names."""
+"""Finds time and rate, and their units, among the columns of a table of rates: as asked for, or by their names."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _AMOUNT = re.compile(r"(?<![a-zA-Z])(?:[rRtT]x)?(?P<prefix>(?:[kKmMgG]i?)?)[bB]y
 _NO_TIME = re.compile(
     r"(?<![a-zA-Z])(?![mM]b(?:it)?s?(?![a-zA-Z]))(?:(?:[kKmMgG]i?)?[bB]its?|[kKmMgG]i?[bB])(?![a-zA-Z])"
 )
-"""Units that are not in relation to a time, but Mbit, which is what is assumed: kbit, KB."""
+"""Units without a time, such as kbit and KB, except for Mbit, which is the assumed one."""
 _PACKETS = re.compile(r"packets|pkts", re.IGNORECASE)
 _GNETTRACK = ("DL_bitrate", "UL_bitrate")
-"""Columns of G-NetTrack, whose log names no unit: they are in kbps."""
+"""Columns of G-NetTrack, whose log has no units: kbps."""
 _RATE = re.compile(r"rate|throughput|goodput|bandwidth|capacity|durchsatz|d[ée]bit", re.IGNORECASE)
 _NO_RATE = re.compile(
     r"rtt|delay|latenc|ping|jitter|loss|rsrp|rsrq|rssi|sinr|snr|cqi|speed|lat(?:itude)?$|lon(?:g|gitude)?$",
@@ -60,16 +60,16 @@ _TIME_UNIT = re.compile(
     re.IGNORECASE,
 )
 _SINCE_1970 = (("ns", 1e17), ("us", 1e14), ("ms", 1e11))
-"""Times of this size are since 1970 in that unit: in a larger one they would be thousands of years."""
+"""From this size on, times are since 1970 in that unit: in a larger unit they would be thousands of years."""
 
 
 def rate_unit_of(title: str) -> RateUnit | None:
-    """The unit that the title of a column names; None where it names none."""
+    """The unit in the title of a column. None: there is none."""
     if title in _GNETTRACK:
         return UNITS["kbps"]
     title = title.replace("(", " ").replace(")", " ").replace("[", " ").replace("]", " ")
     if match := _RATE_UNIT.search(title):
-        # "MBPS" is written for Mbps; a B before a small "ps" or "/s" are bytes.
+        # "MBPS" means Mbps; a B before a lowercase "ps" or "/s" means bytes.
         in_bytes = match["bytes"] or (match["letter"] == "B" and match["per"] != "PS")
         return RateUnit(match[0], _PREFIX[match["prefix"].lower()] * (1 if in_bytes else 1 / 8))
     if _PACKETS.search(title):
@@ -85,18 +85,18 @@ def _is_rate(title: str) -> bool:
 
 @dataclass(frozen=True)
 class Columns:
-    """Where the times and the rates are, and in which units."""
+    """The columns of times and rates, and their units."""
 
     time: int | None
-    """None where the bins have a length of their own."""
+    """None: the bins have a given length."""
     rate: int
     unit: RateUnit
     is_unit_known: bool
-    """Given or named; else it is assumed."""
+    """Whether the unit was given or is in a name. False: it is assumed."""
     time_unit: str
     is_time_unit_known: bool
     words: str
-    """What was decided, for the user."""
+    """The decision in words, for the user."""
 
 
 def _asked(path: Path, header: Sequence[str] | None, width: int, name: str) -> int:
@@ -117,7 +117,7 @@ def _time_by_title(header: Sequence[str]) -> int:
 
 
 def _rate_by_title(path: Path, header: Sequence[str], time: int | None) -> int:
-    """The one that is called a rate, the downlink's before the uplink's; of several the one after the time."""
+    """The column that is called a rate, the downlink's before the uplink's. Of several, the one after the time."""
     after = 0 if time is None else time + 1
     rates = [at for at, title in enumerate(header) if at != time and _is_rate(title)]
     for chosen in (
@@ -146,8 +146,8 @@ def _time_unit_of(title: str | None, first: float | None) -> str | None:
 def columns_of(
     path: Path, recipe: TraceRecipe, header: Sequence[str] | None, width: int, first_time: dict[int, float]
 ) -> Columns:
-    """By the recipe, by the header's names, or else the first column and the one after it. first_time: the numbers of
-    the first row by column."""
+    """The columns by the recipe, else by the header's names, else the first one and the next one. `first_time`: the
+    numbers of the first row by column."""
     time = None
     if recipe.bin_ms is None:
         by_title = 0 if header is None else _time_by_title(header)

@@ -31,7 +31,7 @@ class Delays:
     delays_ms: FloatArray
     period_ms: int
     lost: int
-    """Round trips that did not come back; their times have the delay before them."""
+    """The number of lost round trips. The delay before a lost one continues."""
 
     def as_bytes(self) -> bytes:
         """A delay trace (docs/reference/links.md); its last line closes the period."""
@@ -115,7 +115,7 @@ def _date_ms(text: str) -> float:
 
 
 def _delays(path: Path, at_ms: FloatArray, delays_ms: FloatArray, last_step_ms: float, lost: int) -> Delays:
-    """In order, from time 0, one for each ms; of several in one ms the first."""
+    """Delays in order, from time 0. Of several in one ms, the first one counts."""
     order = np.argsort(at_ms, kind="stable")
     times = np.floor(at_ms[order] - at_ms.min())
     _, first = np.unique(times, return_index=True)

@@ -1,4 +1,4 @@
-"""Reading network profiles of iBox (Ashok et al., HotNets 2020): a bottleneck's rate less the cross traffic on it."""
+"""Reads network profiles of iBox (Ashok et al., HotNets 2020): a bottleneck's rate − the cross traffic on it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_BINS = 86_400
 
 
 def read_ibox(path: Path, _: TraceRecipe) -> Delivered:
-    """The learned direction, which has cross traffic: bins of a second of what the bottleneck leaves."""
+    """The learned direction, which has cross traffic: the bottleneck's remaining bytes in bins of 1 s."""
     try:
         config = json.loads(bytes_of(path))["config"]
         learned = next(config[way] for way in ("uplink", "downlink") if config[way]["cross_traffic_pattern"])

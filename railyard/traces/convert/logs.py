@@ -1,4 +1,4 @@
-"""Reading what recorders wrote: Keith Winstein's saturatr, our own saturatr, iperf3."""
+"""Reads logs of recorders: Keith Winstein's saturatr, Railyard's saturatr, iperf3, Sabre."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _until_last(path: Path, since_us: np.ndarray[Any, np.dtype[np.float64]], siz
 
 
 def read_raw(path: Path, _: TraceRecipe) -> Delivered:
-    """A raw log of our saturatr (docs/reference/saturatr.md)."""
+    """A raw log of Railyard's saturatr (docs/reference/saturatr.md)."""
     keys: dict[str, str] = {}
     columns: list[str] | None = None
     received: list[int] = []
@@ -105,7 +105,7 @@ def read_raw(path: Path, _: TraceRecipe) -> Delivered:
 
 
 def read_iperf3(path: Path, recipe: TraceRecipe) -> Delivered:
-    """The intervals of an `iperf3 --json` result; those of the receiver where the file has them."""
+    """The intervals of an `iperf3 --json` result: those of the receiver if the file has them."""
     try:
         data = json.loads(bytes_of(path))
     except (ValueError, RecursionError) as error:
@@ -163,7 +163,7 @@ _IPERF_BYTES = {b"": 1, b"K": 1 << 10, b"M": 1 << 20, b"G": 1 << 30}
 
 
 def is_iperf_text(head: bytes) -> bool:
-    """Whether the beginning of a file has the heading of what iperf3 prints, and a row of it."""
+    """Whether the beginning of a file has the heading and a row of iperf3's text output."""
     return b"Interval" in head and _IPERF_ROW.search(head) is not None
 
 

@@ -1,9 +1,9 @@
 """Silences for a recording in bins: a conditional block bootstrap from recordings of packets (the donors).
 
-The recording is walked in blocks of 1 to 5 s. For each block a stretch of a donor is drawn among those whose rates, bin
-by bin, are nearest to the block's, and in which a silence had lasted about as long at the beginning as it had in what
-was restored before. The bytes of each bin then arrive when the donor's packets did. Every bin keeps its bytes; a block
-without a stretch of similar rates keeps them evenly spread.
+The recording is divided into blocks of 1 to 5 s. For each block a stretch of a donor is drawn from those with the
+nearest rates, bin by bin, and with a silence at their start about as long as that at the end of the restored part. The
+bytes of each bin then arrive at the times of the donor's packets. Every bin keeps its bytes. In a block without a
+similar stretch they stay evenly spread.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ BLOCK_S = (1.0, 5.0)
 STEP_MS = 50
 """Stretches of donors begin at its multiples."""
 NEAREST = 8
-"""So many of the nearest stretches take part in the draw."""
+"""The number of nearest stretches from which one is drawn."""
 MOST_FACTOR = 4.0
 """A stretch whose rates differ by more (root mean square of the logarithms) is not similar."""
 FLOOR_SHARE = 0.05
-"""Rates below this share of the recording's mean count as it: ln(0) is none."""
+"""Rates below this share of the recording's mean count as this share, because ln(0) is undefined."""
 LONGEST_MS = 1000
-"""Silences that have lasted longer count alike at the border of blocks."""
+"""Longer silences at the border of blocks count as this long."""
 BORDER_MS = 200
-"""A difference of silences at the border of so much weighs as much as a factor e in the rate."""
+"""This difference of silences at the border weighs as much as a factor e in the rate."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Where the silences of one block are from."""
+    """The origin of the silences of one block."""
 
     start_s: float
     length_s: float
     donor: int | None
-    """By its place among the donors; None: spread evenly, no stretch was similar."""
+    """The donor's index. None: no stretch was similar, and bytes are evenly spread."""
     donor_start_s: float
 
 
 @dataclass(frozen=True, eq=False)
 class Restored:
-    """The recording with silences, and where they are from."""
+    """The recording with silences, and their origin."""
 
     delivered: Delivered
     blocks: list[Block]
@@ -66,11 +66,11 @@ class _Donor:
     counts: FloatArray
     """Opportunities before each multiple of STEP_MS."""
     silence_ms: FloatArray
-    """How long the silence had lasted there."""
+    """The length of the silence before each multiple of STEP_MS."""
 
 
 def _prepared(trace: Trace) -> _Donor:
-    # The last opportunity closes the period; it is no packet.
+    # The last opportunity closes the period and is no packet.
     times = trace.opportunities_ms[:-1]
     if len(times) == 0:
         raise TraceError(f"{trace.path}: there is no packet in this donor; take another one")
@@ -94,7 +94,7 @@ def _distances(donor: _Donor, logs: FloatArray, bin_ms: int, silent_ms: float, f
 
 
 def _placed(donor: _Donor, start_ms: int, bin_ms: int, wanted: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Times from the block's start, ms, and opportunities at each: those of every bin where the donor's packets are."""
+    """Times since the block's start, ms, and opportunities at each: those of a bin are at the donor's packets in it."""
     times: list[FloatArray] = []
     sizes: list[FloatArray] = []
     for number, amount in enumerate(wanted):
@@ -102,7 +102,7 @@ def _placed(donor: _Donor, start_ms: int, bin_ms: int, wanted: FloatArray) -> tu
         low, high = np.searchsorted(donor.times_ms, [begin, begin + bin_ms])
         if amount <= 0:
             continue
-        if low == high:  # the donor was silent in this bin: what there is arrives at its end
+        if low == high:  # the donor is silent in this bin: all opportunities are at its end
             times.append(np.array([(number + 1) * bin_ms - 1.0]))
             sizes.append(np.array([amount]))
             continue
@@ -131,7 +131,7 @@ def restored(bytes_in_bins: FloatArray, bin_ms: int, donors: list[Trace], seed: 
         start_ms = at * bin_ms
         chosen = _chosen(draws, [_distances(one, logs, bin_ms, start_ms - last_ms, floor) for one in prepared])
         if chosen is None:
-            wanted = wanted[:1]  # the next block may begin where this one was too unlike
+            wanted = wanted[:1]  # spread only one bin: the next block begins after it
             # Bytes are spread over each ms of the bins.
             within, amounts = np.arange(len(wanted) * bin_ms, dtype=np.float64), np.repeat(wanted / bin_ms, bin_ms)
         else:
@@ -148,7 +148,7 @@ def restored(bytes_in_bins: FloatArray, bin_ms: int, donors: list[Trace], seed: 
 
 
 def _chosen(draws: Draws, distances: list[FloatArray]) -> tuple[int, int] | None:
-    """Donor and start, in steps, of one of the nearest stretches; None where none is similar."""
+    """Donor and start, in steps, of one of the nearest stretches. None: no stretch is similar."""
     number = draws.uniform()
     choices = [
         (float(of_donor[start]), donor, int(start))

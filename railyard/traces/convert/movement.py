@@ -1,4 +1,4 @@
-"""Reading the logs of Riiser et al. (Oslo, 3G) and van der Hooft et al. (Ghent, 4G): bytes and place, row by row.
+"""Reads the logs of Riiser et al. (Oslo, 3G) and van der Hooft et al. (Ghent, 4G): bytes and place, row by row.
 
 Six columns, separated by spaces: ms since 1970, ms since the start of the experiment (or since boot), latitude,
 longitude, bytes received since the row before, ms since the row before.
@@ -21,9 +21,9 @@ from railyard.traces.trace import TraceError, bytes_of
 _ROW = re.compile(r"\s*(\d{10,14})\s+(\d{1,14})\s+(-?\d+(?:\.\d+)?)\s+(-?\d+(?:\.\d+)?)\s+(\d{1,14})\s+(\d{1,9})\s*")
 
 GAP_MS = 10_000
-"""So much more between two rows than the second one says of itself is worth a warning."""
+"""A gap that is worth a warning: time between two rows − the duration in the second one."""
 LEAST_GAP_MS = 500
-"""Likewise: it is a gap in the recording, half of a usual row."""
+"""The least such difference that is a gap in the recording: half of a usual row."""
 
 
 def is_movement_log(lines: Sequence[bytes]) -> bool:

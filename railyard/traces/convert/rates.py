@@ -1,4 +1,5 @@
-"""Reading a table of rates, one row a bin: numbers and dates as programs and spreadsheets write them."""
+"""Reads a table of rates with a row for each bin, and with numbers and dates as programs and spreadsheets write
+them."""
 
 from __future__ import annotations
 
@@ -21,25 +22,25 @@ from railyard.traces.trace import FloatArray, TraceError, bytes_of
 _IPERF_UNITS = {"bits/sec": 1 / 8, "Kbits/sec": 1e3 / 8, "Mbits/sec": 1e6 / 8, "Gbits/sec": 1e9 / 8}
 """Units that iperf writes behind a rate, row by row, in bytes per second."""
 MAX_BYTES_PER_S = 1e14 / 8
-"""100 Tbps: more is a wrong unit, or no rate."""
+"""100 Tbps. A larger value has a wrong unit or is no rate."""
 MAX_ASSUMED = 1000
-"""Mbps, of the median: above it the unit is asked for, where nothing names it."""
+"""Mbps: if the median is larger and the unit is unknown, the user must give it."""
 MAX_ASSUMED_ONCE = 10_000
-"""Mbps, of the largest rate: likewise. In a log of kbps half of the rows may be idle."""
+"""Mbps: the same for the largest rate, as half of the rows of a log in kbps may be idle."""
 MAX_ASSUMED_STEP_S = 100
-"""Between rows, of the median: likewise for the unit of the times."""
+"""The same for the median time between rows and the unit of times."""
 TOTALS_ROWS = 20
-"""So many rows of bytes that never decrease are a running total."""
+"""This number of rows of bytes that never decrease is a running total."""
 GAP_S, GAP_STEPS = 10, 10
-"""A row that holds longer than both, in seconds and in medians, is worth a warning."""
+"""A row that lasts longer than GAP_S and GAP_STEPS medians is worth a warning."""
 MISSING_STEPS = 1.5
-"""A row that holds longer than so many medians is a gap in the recording: another row is missing after it."""
+"""A row that lasts longer than this many medians has a gap after it, where a row is missing."""
 SHOWN = 40  # characters of a cell that a message repeats
 _DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)")
 _DATES = ("%Y.%m.%d_%H.%M.%S", "%a %b %d %H:%M:%S %Y", "%H:%M:%S", "%H:%M:%S.%f")
-"""Dates as G-NetTrack (2019.12.14_10.16.30) and `date` (Wed Dec 15 16:04:38 2021) write them, and times of a day."""
+"""Dates as written by G-NetTrack (2019.12.14_10.16.30) and `date` (Wed Dec 15 16:04:38 2021), and times of day."""
 _ZONE = re.compile(r" [A-Z]{3,5}(?=$| \d{4}$)")
-"""The name of a time zone: it has no meaning of its own (CST is three), and differences alone count."""
+"""The name of a time zone. It is ignored: names are ambiguous (CST is three zones), and only differences count."""
 
 
 def _is_number(cell: str) -> bool:
@@ -51,7 +52,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _date_s(cell: str) -> float | None:
-    """Seconds since 1970 of an ISO 8601 date and time, or one of _DATES; without an offset it is in UTC."""
+    """Seconds since 1970 of a date in ISO 8601 or one of _DATES, in UTC if it has no offset. None: it is no date."""
     cell = _ZONE.sub("", cell)
     for form in (None, *_DATES):
         try:
@@ -63,13 +64,14 @@ def _date_s(cell: str) -> float | None:
 
 
 def delimiter_of(line: str) -> str | None:
-    """What separates the cells of a line: semicolon, tab, comma, else white space; None where there is nothing."""
+    """The separator of a line's cells: semicolon, tab or comma, else a space. None: the line has none."""
     delimiter = next((mark for mark in ";\t," if mark in line), None)
     return delimiter or (" " if " " in line.strip() else None)
 
 
 def _cells(row: list[str], delimiter: str | None) -> list[str]:
-    """The cells without spaces around them; decimal commas, which only stand beside semicolons and tabs, as points."""
+    """The cells without spaces around them. Decimal commas, which occur only with semicolons and tabs, become
+    points."""
     cells = [cell.strip() for cell in (" ".join(row).split() if delimiter == " " else row)]
     if delimiter in (";", "\t"):
         return [".".join(match.groups()) if (match := _DECIMAL_COMMA.fullmatch(cell)) else cell for cell in cells]
@@ -77,7 +79,7 @@ def _cells(row: list[str], delimiter: str | None) -> list[str]:
 
 
 def decoded(path: Path) -> str:
-    """The text of a file in UTF-8 or UTF-16, else as Windows writes it in western Europe."""
+    """The text of a file in UTF-8 or UTF-16, else in the encoding of Windows in western Europe."""
     data = bytes_of(path)
     try:
         if data.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -107,7 +109,8 @@ def _rows(path: Path) -> list[tuple[int, list[str]]]:
 
 
 def read_rates(path: Path, recipe: TraceRecipe) -> Delivered:
-    """A rate holds from the time of its row to that of the next; the last row's bin is as long as the one before it."""
+    """Reads a table. A rate lasts from the time of its row to that of the next; the last bin is as long as the one
+    before."""
     rows = _rows(path)
     header = None
     if rows and not any(_is_number(cell) or _date_s(cell) is not None for cell in rows[0][1]):
@@ -145,7 +148,7 @@ def read_rates(path: Path, recipe: TraceRecipe) -> Delivered:
 
 
 def _refuse_shifted(path: Path, header: list[str] | None, columns: Columns, rows: list[tuple[int, list[str]]]) -> None:
-    """Columns of words, and cells that are not below their column's name."""
+    """Refuses columns of words, and cells that are not below their column's name."""
     line, first = rows[0]
     for column in (columns.time, columns.rate):
         if column is None or column >= len(first) or _is_number(first[column]) or any(map(str.isdigit, first[column])):
@@ -159,7 +162,7 @@ def _refuse_shifted(path: Path, header: list[str] | None, columns: Columns, rows
 
 
 def _refuse_misread(path: Path, columns: Columns, values: FloatArray, edges: FloatArray) -> None:
-    """Rates and times that only a wrong unit explains."""
+    """Refuses rates and times that only a wrong unit explains."""
     rate = float(np.median(values))
     if not columns.is_unit_known and rate > MAX_ASSUMED:
         raise TraceError(f"{path}: half of the rates are above {rate:.0f}, which is no rate in mbps; give their unit")
@@ -174,7 +177,7 @@ def _refuse_misread(path: Path, columns: Columns, values: FloatArray, edges: Flo
 
 
 def _gap_words(edges: FloatArray) -> str:
-    """How many gaps were filled with a rate, and the longest of them, for the user; empty without one."""
+    """The number of gaps that were filled with a rate, and the longest, in words. Empty without gaps."""
     steps_s = np.diff(edges)[:-1] / 1e6  # the last one is as long as the one before it
     usual_s = float(np.median(steps_s)) if len(steps_s) else 0.0
     gaps = steps_s[steps_s > MISSING_STEPS * usual_s]
@@ -191,7 +194,7 @@ def _gap_words(edges: FloatArray) -> str:
 
 
 def _own_unit(cells: list[str], columns: Columns) -> float:
-    """By how much the unit that the row names behind its rate is more than the column's."""
+    """The unit that a row has after its rate, as a multiple of the column's unit."""
     named = _IPERF_UNITS.get(cells[columns.rate + 1]) if columns.rate + 1 < len(cells) else None
     return 1.0 if named is None or columns.unit.per_bin else named / columns.unit.bytes_each
 

@@ -1,4 +1,4 @@
-"""From a measurement to a trace file, and from a recipe to a pair in a library."""
+"""Converts a measurement into a trace file, and a recipe into a pair of a library."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _LINK_LOG = b"# mahimahi mm-link ("
 
 
 def read_mahimahi(path: Path, _: TraceRecipe) -> Delivered:
-    """A trace that is one already: to be cut, scaled or checked, or freed of foreign line ends and byte order mark."""
+    """Reads a Mahimahi trace, to cut, scale or check it, or to remove foreign line ends and a byte order mark."""
     times = trace_of(path, _plain(bytes_of(path))).opportunities_ms
     # Its last opportunity, which closes the period, comes again with the end of what is converted.
     within, last = times[:-1], int(times[-1])
@@ -67,7 +67,7 @@ def read_mahimahi(path: Path, _: TraceRecipe) -> Delivered:
 
 
 def _plain(data: bytes) -> bytes:
-    """Without a byte order mark, and with line ends of Unix."""
+    """The bytes without a byte order mark and with line ends of Unix."""
     return data.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
@@ -92,14 +92,14 @@ ONLY_OF: dict[str, tuple[str, ...]] = {
     "t0_epoch_s": ("saturatr", "pcap", "tshark"),
     "direction": ("pcap", "tshark", "iperf3"),
 }
-"""What a recipe says of the measurements of these formats alone."""
+"""The fields of a recipe that apply only to some formats."""
 
 KINDS: dict[str, Kind] = {"saturatr": "saturated-udp", "raw": "saturated-udp", "movement": "tcp-goodput"}
-"""What the format alone tells."""
+"""The kind of a trace that follows from the format alone."""
 
 
 def _table_format(rows: list[bytes]) -> str | None:
-    """The format of a table by its first rows; None where it is none that is known."""
+    """The format of a table, by its first rows. None: unknown."""
     if is_movement_log(rows):
         return "movement"
     if rows and TIME.encode() in rows[0].split(b","):
@@ -146,7 +146,7 @@ def _looks_like_rates(line: bytes) -> bool:
 
 @dataclass(frozen=True)
 class Converted:
-    """What came of one measurement."""
+    """The result of one conversion."""
 
     data: bytes
     """The trace file."""
@@ -155,18 +155,18 @@ class Converted:
     opportunities: int
     period_ms: int
     kind: Kind | None
-    """None where the format does not tell."""
+    """The kind of the trace. None: it does not follow from the format."""
     resolution_ms: float | None
     provenance: dict[str, Any] | None
     """Source, donors and blocks of a restored trace; None for any other."""
     note: str
-    """What was decided about columns and units; empty where there was nothing to decide."""
+    """The decisions about columns and units, in words. Empty if there were none."""
 
 
 def convert_trace(path: Path, recipe: TraceRecipe, find: Callable[[str], Path] = Path) -> Converted:
-    """A measurement as a Mahimahi trace. `find` says where a donor stands.
+    """Converts a measurement into a Mahimahi trace. `find` returns the path of a donor.
 
-    Raises TraceError, whose message names the file and where it can the line.
+    Raises TraceError with the file and, if possible, the line.
     """
     if recipe.member is not None:
         with unpacked(path, recipe.member) as file:
@@ -198,7 +198,7 @@ def convert_trace(path: Path, recipe: TraceRecipe, find: Callable[[str], Path] =
 def _restored(
     path: Path, form: str, delivered: Delivered, recipe: TraceRecipe, find: Callable[[str], Path]
 ) -> tuple[Delivered, dict[str, Any], str]:
-    """A recording in bins with the silences of donors, where they are from, and a sentence on it."""
+    """A recording in bins with the silences of donors, their provenance, and a sentence about it."""
     asked = recipe.microstructure
     assert asked is not None  # noqa: S101  by the caller
     if recipe.bin_ms is not None:
@@ -238,14 +238,14 @@ def provenance_bytes(provenance: dict[str, Any]) -> bytes:
 
 
 def _resolution_ms(delivered: Delivered, form: str) -> float | None:
-    """The ms of a trace for packets, the usual length of the bins for bins; a trace does not tell where it is from."""
+    """The resolution in ms: 1 for packets, the usual length for bins. None for a trace, whose origin is unknown."""
     if form == "mahimahi":
         return None
     return 1.0 if delivered.stepwise else round(float(np.median(np.diff(delivered.times_us))) / US_PER_MS, 3)
 
 
 def convert_pair(recipe: PairRecipe, find: Callable[[str], Path]) -> tuple[dict[str, bytes], PairEntry]:
-    """The traces of a pair by file name, and its entry in an index. `find` says where a recipe's file stands."""
+    """The traces of a pair by file name, and its entry in an index. `find` returns the path of a recipe's file."""
     files: dict[str, bytes] = {}
     entries = []
     for path in recipe.paths:

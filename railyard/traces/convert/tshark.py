@@ -1,4 +1,4 @@
-"""Reading packets that tshark printed as CSV (`-T fields -E header=y -E separator=,`)."""
+"""Reads packets that tshark printed as CSV (`-T fields -E header=y -E separator=,`)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from railyard.traces.trace import TraceError
 
 TIME = "frame.time_epoch"
 _TCP_HEADERS = 52
-"""IPv4 and TCP with timestamps: what a segment has besides the payload that tcp.len counts."""
+"""The headers of a segment, which tcp.len does not count: IPv4, and TCP with timestamps."""
 _LENGTHS = {"ip.len": 0, "tcp.len": _TCP_HEADERS}
-"""Columns of lengths, the best first, and what the IP packet has besides."""
+"""Columns of lengths, the best first, with the bytes of the IP packet that they do not count."""
 _MAX_IP_BYTES = 65_535
 _MAX_EPOCH_S = 2**33
 
@@ -51,7 +51,7 @@ def read_tshark(path: Path, recipe: TraceRecipe) -> Delivered:
 
 
 def _columns(path: Path, header: list[str], direction: str) -> tuple[int, int, int, int]:
-    """Places of the time, the length and the host's address, and what the length leaves out."""
+    """The columns of time, length and the host's address, and the bytes that the length does not count."""
     host = "ip.dst" if direction == "down" else "ip.src"
     length = next((name for name in _LENGTHS if name in header), None)
     missing = next((name for name in (TIME, host) if name not in header), "ip.len" if length is None else None)
@@ -61,7 +61,7 @@ def _columns(path: Path, header: list[str], direction: str) -> tuple[int, int, i
 
 
 def _packet(path: Path, line: int, time: str, size: str) -> tuple[float, int | None]:
-    """Time and length of a packet; no length of a row without one, such as that of another protocol."""
+    """Time and length of a packet. The length is None in a row without one, for example of another protocol."""
     try:
         at_s, length = float(time), int(size) if size else None
     except ValueError:
