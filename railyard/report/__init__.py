@@ -1,5 +1,5 @@
 """Reports: of one campaign, and of all exhibits and campaigns. One self-contained HTML page that needs no network.
-What draws them takes long to load: it is loaded when there is a page to write."""
+The modules that draw them take long to load, so they are loaded when a page is written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write_report(campaign: dict[str, Any], runs: Sequence[Run], out: Path) -> Pa
 
 
 def write_page_of(context: Context, out: Path) -> Path:
-    """The same of a context, whose comparisons need not be made again."""
+    """Writes the report of a context, which has its comparisons already, and returns its path."""
     from railyard.report import page  # noqa: PLC0415
 
     return files.write_whole(out / "report.html", page.render(context))

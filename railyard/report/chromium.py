@@ -2,7 +2,7 @@
 
 The browser is driven by the DevTools protocol over its debugging pipe: JSON messages that end with a zero byte, in on
 its file descriptor 3, out on 4. Nothing listens on a port, the profile is a temporary folder, and the browser's
-network is switched off but for a server on the loopback interface, so that a page which needs it is found out.
+network is off except for the loopback interface, so that a page which needs a network fails.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ FOOTER = (
 
 
 def find_chromium() -> str | None:
-    """The browser: $CHROMIUM, else the first of its usual names; None where there is none."""
+    """The browser: $CHROMIUM, else the first of its usual names. None: there is none."""
     given = os.environ.get("CHROMIUM")
     return given or next((program for name in PROGRAMS if (program := shutil.which(name))), None)
 
@@ -105,7 +105,7 @@ class Browser:
     def call(
         self, method: str, session: str | None = None, limit_s: float = ANSWER_LIMIT_S, **parameters: Any
     ) -> dict[str, Any]:
-        """One command, and its answer. Events that come before the answer are kept for `events`."""
+        """Sends a command and returns its answer. Keeps events that come before the answer for `events`."""
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
         if session is not None:
@@ -142,7 +142,7 @@ class Browser:
         return message
 
     def events(self, session: str) -> list[dict[str, Any]]:
-        """The events of a session so far, and forgets them."""
+        """Returns the events of a session so far and forgets them."""
         mine = [event for event in self._events if event.get("sessionId") == session]
         self._events = [event for event in self._events if event.get("sessionId") != session]
         return mine
@@ -182,22 +182,22 @@ class Page:
         return self._browser.call(method, self._session, **parameters)
 
     def events(self) -> list[dict[str, Any]]:
-        """What has happened in it since the last time, as Chromium says it."""
+        """The tab's events since the last call."""
         return self._browser.events(self._session)
 
     def evaluate(self, expression: str) -> Any:
-        """The value of a JavaScript expression; a promise is waited for."""
+        """The value of a JavaScript expression. Waits for a promise."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise BrowserError(f"{expression}: {answer['exceptionDetails'].get('exception', {}).get('description')}")
         return answer["result"].get("value")
 
     def wait_until(self, condition: str, limit_s: float = DRAW_LIMIT_S) -> None:
-        """Until a JavaScript condition holds, asked from inside of the page."""
+        """Waits until a JavaScript condition holds."""
         deadline = time.monotonic() + limit_s
         asked = f"new Promise(done => {{ const ask = () => {condition} ? done(true) : setTimeout(ask, 20); ask(); }})"
         while True:
-            # A navigation under way takes the question with it: it is asked again in the new document.
+            # A navigation loses the question, so it is asked again in the new document.
             with suppress(BrowserError):
                 if self.evaluate(asked):
                     return
@@ -205,7 +205,7 @@ class Page:
                 raise BrowserError(f"the page did not come to: {condition}")
 
     def pdf(self, file: Path) -> None:
-        """The page on A4 as PDF, tagged, with an outline and page numbers; written completely or not at all."""
+        """Writes the page on A4 as tagged PDF with an outline and page numbers, completely or not at all."""
         stream = self.call(
             "Page.printToPDF",
             printBackground=True,
@@ -231,7 +231,7 @@ class Page:
 
 @contextmanager
 def started() -> Iterator[Browser]:
-    """A browser for the length of a block. Raises UserError where there is none."""
+    """A context with a browser. Raises UserError if there is none."""
     program = find_chromium()
     if program is None:
         raise UserError("there is no Chromium, which PDF and pictures need; `scripts/setup.sh browser` installs it.")
@@ -242,7 +242,7 @@ def started() -> Iterator[Browser]:
 
 
 def print_pdf(page: Path, pdf: Path) -> None:
-    """Prints a page of the report as PDF. Raises UserError where Chromium is missing or fails."""
+    """Prints a page of the report as PDF. Raises UserError if Chromium is missing or fails."""
     try:
         with started() as browser:
             browser.open(page).pdf(pdf)

@@ -1,7 +1,7 @@
 """`exhibit.json`: one figure or table of the paper as it came out here, ready to be shown.
 
 An exhibit is plain data: tables, plotly figures, the paper's values beside ours, and claims with verdicts that code
-computed from the figures. What draws it (report, notebook, documentation) needs nothing else.
+computed from the figures. Report, notebooks and documentation need nothing else to draw it.
 """
 
 from __future__ import annotations
@@ -143,14 +143,14 @@ class Exhibit(StrictModel):
     model_config = ConfigDict(populate_by_name=True)
 
     def write(self, folder: Path) -> Path:
-        """`folder/exhibit.json`, written beside and renamed: it is complete or not there."""
+        """Writes `folder/exhibit.json` completely or not at all."""
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(self.model_dump(mode="json", by_alias=True), indent=1, allow_nan=False)
         return write_whole(folder / FILE, f"{text}\n")
 
 
 def load_exhibit(folder: Path) -> Exhibit:
-    """The exhibit of a results folder. Raises UserError where there is none, or none that can be read."""
+    """The exhibit of a results folder. Raises UserError if there is none or it cannot be read."""
     file = folder / FILE
     try:
         return Exhibit.model_validate_json(read_regular(file))
@@ -170,12 +170,12 @@ def load_exhibit(folder: Path) -> Exhibit:
 
 
 def newest_exhibits(results: Path) -> tuple[list[tuple[Exhibit, Path]], list[str]]:
-    """The newest exhibit of each name and arena below a results directory, with its folder: in the order of the paper,
-    others after them. And a sentence for each folder that is left out."""
+    """The newest exhibit of each name and arena below a results directory, with its folder, in the order of the paper,
+    then others. And a sentence for each folder that is left out."""
     newest: dict[tuple[str, str], tuple[Exhibit, Path]] = {}
     left_out: list[str] = []
     seen: set[Path] = set()
-    # Names first: they are what a reader knows the folder by.
+    # Links first: a reader knows a folder by its link's name.
     for file in sorted(results.glob(f"*/{FILE}"), key=lambda file: (not file.parent.is_symlink(), file)):
         if file.parent.resolve() in seen:
             continue

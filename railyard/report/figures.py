@@ -121,7 +121,7 @@ def quantile_words(row: list[Cell]) -> str:
 
 def rct_ranges(row: list[Cell], levels: dict[tuple[str, str], Interval | None]) -> go.Figure:
     """The quantiles of each scheme that its chunks carry, on one line. `levels`: their intervals by scheme and
-    quantile's name, where there are any."""
+    quantile's name. None: no interval."""
     figure = _schemes_down(row, 110, margin={"t": 44}, xaxis=RCT_AXIS)
     styles = _styles(row)
     marks = [mark for mark in RCT_MARKS if any(mark[0].shown(cell.runs) for cell in row)]
@@ -160,8 +160,8 @@ def rct_ranges(row: list[Cell], levels: dict[tuple[str, str], Interval | None]) 
 def _draw_intervals(
     figure: go.Figure, levels: list[tuple[str, Interval | None]], of: str = "", *, on_bars: bool = False
 ) -> None:
-    """A thin line from end to end for each label that has an interval. On bars it has a light edge, so that it is seen
-    on a bar of any colour; the page's script leaves the edge out of the table of values."""
+    """Draws a thin line for each label that has an interval. It has a light edge, so that it is visible on a bar of any
+    colour. The page's script leaves the edge out of the table of values."""
     known = [(label, one) for label, one in levels if one is not None and one.known and math.isfinite(one.high)]
     if not known:
         return
@@ -183,7 +183,8 @@ def _ends(interval: Interval | None) -> str:
 
 
 def _schemes_down(row: list[Cell], height: int, **more: object) -> go.Figure:
-    """A figure with a row for each scheme, from the top. `height`: of all that is not rows, in pixels."""
+    """A figure with a row for each scheme, from the top. `height`: the height of everything except the rows, in
+    pixels."""
     labels = [cell.label for cell in row][::-1]
     down = {"categoryorder": "array", "categoryarray": labels, "showgrid": False, "range": [-0.6, len(row) - 0.4]}
     return go.Figure(layout=layout(height + ROW_PX * len(row), yaxis=down, **more))
@@ -191,7 +192,7 @@ def _schemes_down(row: list[Cell], height: int, **more: object) -> go.Figure:
 
 @dataclass(frozen=True)
 class Level:
-    """A figure of one scheme as a bar shows it. `ends`: none where it has no interval."""
+    """A figure of one scheme as a bar shows it. `ends`: None without an interval."""
 
     value: float | None
     ends: Interval | None = None
@@ -216,8 +217,8 @@ class Level:
 
 
 def bars(row: list[Cell], levels: list[Level], axis: str, digits: int) -> go.Figure:
-    """One figure a scheme with its interval, as horizontal bars; schemes without the figure have an en dash. `axis`
-    ends in ", %" for shares."""
+    """A figure of each scheme with its interval, as horizontal bars. Schemes without it have an en dash. `axis` ends in
+    ", %" for shares."""
     styles = [_styles(row)[cell.label] for cell in row]
     scale, unit = (100.0, " %") if axis.endswith(", %") else (1.0, "")
     shown = [level.scaled(scale) for level in levels]
@@ -292,7 +293,7 @@ def buffer_levels(row: list[Cell], seed: int, duration_s: float) -> go.Figure:
         row_titles=None,
     )
     top = max((level for _, run in shown for _, level in run.buffer_s), default=1.0) or 1.0
-    shaded: list[dict[str, object]] = []  # with the layout: plotly looks through all of them for each new one
+    shaded: list[dict[str, object]] = []  # set at once: plotly would go through all for each new one
     names: list[dict[str, object]] = []
     for index, (cell, run) in enumerate(shown, start=1):
         colour = styles[cell.label].colour
@@ -326,8 +327,8 @@ FOREST_CAPTION = "Differences of schemes at the same places, with 95 % intervals
 
 
 def forest(differences: Sequence[Difference]) -> go.Figure:
-    """Each difference that has an interval as a mark on a line of its own: those of times in per cent above those of
-    rates in points. Raises UserError where there is none."""
+    """Each difference that has an interval as a mark on its own line: times in per cent above rates in points. Raises
+    UserError if there is none."""
     shown = [(one, one.change.interval) for one in differences if one.change is not None and one.change.interval.known]
     strips = [
         (unit, rows)
@@ -352,7 +353,7 @@ def forest(differences: Sequence[Difference]) -> go.Figure:
         for (one, ends), name in zip(rows, names, strict=True):
             colour, symbol, word = _VERDICTS.get(one.verdict.split(" ")[0], _OPEN)
             line = {"color": colour, "width": 2}
-            cap = {"symbol": "line-ns", "size": 8, "line": line}  # a mark, for which the axis leaves room
+            cap = {"symbol": "line-ns", "size": 8, "line": line}  # a mark, because the axis leaves room for marks
             both = {"x": [100 * ends.low, 100 * ends.high], "y": [name, name], "line": line, "marker": cap}
             point = {"x": [100 * ends.value], "y": [name], "mode": "markers", "name": word}
             mark = {"symbol": symbol, "size": 10, "color": colour, "line": {"width": 2, "color": colour}}

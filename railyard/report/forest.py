@@ -23,7 +23,7 @@ UNDECIDED = "No difference is established."
 
 
 def check_plot(out: Path, width: str | None) -> None:
-    """Raises UserError for a name that says no format, and for a width that is none: before the work."""
+    """Checks the name's format and the width before the work. Raises UserError."""
     if out.suffix not in (HTML, *(f".{form}" for form in FORMATS)):
         raise UserError(f"{out}: the name of a plot ends in {HTML}, .{', .'.join(FORMATS)}; choose one of them.")
     if width is None:
@@ -34,7 +34,7 @@ def check_plot(out: Path, width: str | None) -> None:
 
 
 def write_forest(compared: Sequence[Difference], out: Path, width: str | None) -> None:
-    """Writes the plot; in HTML with the sentences of what is established. Raises UserError."""
+    """Writes the plot; HTML also has the sentences about established differences. Raises UserError."""
     drawn = forest(compared)
     if out.suffix != HTML:
         write_figure(drawn.to_dict(), out, inches(width or WIDTH))

@@ -19,7 +19,7 @@ from railyard.results.records import Run
 
 @dataclass(frozen=True)
 class Assets:
-    """What every page carries inside of itself."""
+    """The styles and scripts that every page has inside."""
 
     style: Markup
     script: Markup
@@ -44,7 +44,7 @@ def environment() -> Environment:
 
 
 def source(name: str) -> Markup:
-    """One of our own style sheets or scripts, as it is."""
+    """One of the report's style sheets or scripts."""
     text, _, _ = environment().loader.get_source(environment(), name)  # type: ignore[union-attr]
     return Markup(text)  # noqa: S704  our own file
 

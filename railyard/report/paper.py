@@ -1,7 +1,7 @@
 """A figure of the report for a paper: the same plotly figure, drawn by matplotlib at the width of a column.
 
-It draws what the report's figures are made of: lines, marks, areas and bars with their intervals, in strips of one or
-more axes. Lines that share a dash get marks, so that they stay apart in a grey print.
+It draws the elements of the report's figures: lines, marks, areas and bars with their intervals, in strips of one or
+more axes. Lines that share a dash get marks, so that they stay distinct in a grey print.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _tex_system() -> str:
 
 
 def _values(values: Any) -> list[Any]:
-    """A list of plotly's: as it is, or packed."""
+    """A list of plotly's, which may be packed."""
     if isinstance(values, dict) and "bdata" in values:
         unpacked: list[Any] = np.frombuffer(base64.b64decode(values["bdata"]), dtype=values["dtype"]).tolist()
         return unpacked
@@ -118,7 +118,7 @@ def _values(values: Any) -> list[Any]:
 
 
 def _colour(text: Any) -> Any:
-    """A colour as matplotlib has it: rgba(r, g, b, a) as four shares, others as they are."""
+    """A colour for matplotlib: rgba(r, g, b, a) as four shares, others unchanged."""
     match = _COLOUR.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         return text
@@ -134,7 +134,7 @@ def _dash(text: str) -> Any:
 
 
 def _at(values: Any, number: int) -> Any:
-    """The value of one point, where a property has one value or one of each point."""
+    """The value of a property at one point. The property has one value, or one for each point."""
     return values[number] if isinstance(values, list | tuple) else values
 
 
@@ -161,7 +161,7 @@ class _Place:
     dashes: dict[str, int] = field(default_factory=dict)
 
     def along(self, which: str, values: Sequence[Any]) -> list[float]:
-        """Values on an axis; words as their places in the order of the categories."""
+        """Values on an axis. Words become their places in the order of the categories."""
         if not any(isinstance(value, str) for value in values):
             return [float("nan") if value is None else float(value) for value in values]
         names = self.categories.setdefault(which, [])
@@ -172,7 +172,7 @@ class _Place:
 
 
 class Paper:
-    """Draws one figure. `tex`: whether TeX will read its words."""
+    """Draws one figure. `tex`: whether TeX typesets its words."""
 
     def __init__(self, figure: Mapping[str, Any], width_in: float, *, tex: bool = False) -> None:
         self.traces: list[dict[str, Any]] = [dict(trace) for trace in figure.get("data", [])]
@@ -184,9 +184,9 @@ class Paper:
         self.handles: dict[str, Any] = {}
 
     def text(self, text: Any) -> str:
-        """Plotly's text without its tags; where TeX reads it, with its special letters escaped."""
+        """Plotly's text without its tags. For TeX, special characters are escaped."""
         plain = html.unescape(re.sub(r"<[^>]*>", "", str(text or "").replace("<br>", "\n")))
-        # matplotlib makes % a letter like any other.
+        # matplotlib itself escapes %.
         return (
             "".join(letter if letter == "%" else LATEX.get(letter, letter) for letter in plain) if self.tex else plain
         )
@@ -225,7 +225,7 @@ class Paper:
         return str(trace.get("xaxis") or "x"), str(trace.get("yaxis") or "y")
 
     def _make_places(self) -> None:
-        """A grid of axes from the shares of the figure that plotly's axes have; an overlaid axis has no share."""
+        """Makes a grid of axes from the domains of plotly's axes. An overlaid axis has no domain."""
         pairs = list(dict.fromkeys(self._names(trace) for trace in self.traces)) or [("x", "y")]
 
         def domain(name: str) -> tuple[float, float]:
@@ -257,7 +257,7 @@ class Paper:
     # --- traces -------------------------------------------------------------------------------------------------------
 
     def _told(self, trace: Mapping[str, Any], handle: Any) -> None:
-        """Puts a trace into the legend, unless the figure has none or the trace is not to be there."""
+        """Adds a trace to the legend, if the figure has a legend and the trace belongs in it."""
         shown = trace.get("showlegend", True) and self.layout.get("showlegend", len(self.traces) > 1)
         if shown and trace.get("name"):
             self.handles.setdefault(str(trace["name"]), handle)
@@ -285,7 +285,7 @@ class Paper:
                 place.axes.text(x[number], y[number], self.text(text), fontsize=FONT_PT - 1)
 
     def _mark_of_line(self, place: _Place, trace: Mapping[str, Any], points: int) -> dict[str, Any]:
-        """A mark for a line of a legend whose dash another line of these axes has."""
+        """A mark for a line in the legend, if another line of these axes has the same dash."""
         dash = str((trace.get("line") or {}).get("dash") or "solid")
         if not trace.get("name") or trace.get("showlegend") is False or trace.get("fill"):
             return {}
@@ -415,13 +415,13 @@ class Paper:
             axes.spines["right"].set_visible(True)
 
     def _few(self, ticks: list[tuple[float, str]], which: str) -> list[tuple[float, str]]:
-        """As many of the ticks as have room: about three in an inch across."""
+        """The ticks that have room: about three in an inch of width."""
         room = self.figure.get_figwidth() * 3 if which == "x" else self.figure.get_figheight() * 4
         every = max(1, -(-len(ticks) // max(2, int(room))))
         return ticks[::every]
 
     def _place_at(self, references: tuple[str, str]) -> tuple[_Place, bool, bool] | None:
-        """The axes that a shape's references name, and of each whether it is the axis' own length that counts."""
+        """The axes that a shape's references name, and for each whether coordinates are shares of its length."""
         matches = [_REFERENCE.match(one) for one in references]
         names = tuple(f"{one[1]}{one[2]}" if one else name[0] for one, name in zip(matches, ("x", "y"), strict=True))
         own_lengths = [one is None or bool(one[3]) for one in matches]  # 'paper' too
@@ -466,7 +466,7 @@ class Paper:
             self._title(note)
             return
         for place, x, y, transform in self._spots(references, note.get("x", 0), note.get("y", 0)):
-            # Plotly gives the place on a logarithmic axis as a power of ten.
+            # On a logarithmic axis, plotly gives the exponent of ten.
             axis = place.x if not references[0].endswith("domain") else {}
             at_x = 10**x if axis.get("type") == "log" else x
             across = {"left": "left", "right": "right"}.get(str(note.get("xanchor")), "center")

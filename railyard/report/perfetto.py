@@ -1,8 +1,8 @@
-"""A run as a trace that Perfetto opens (ui.perfetto.dev), in the JSON form of Chrome's trace events.
+"""Writes a run as a trace for Perfetto (ui.perfetto.dev), in the JSON form of Chrome's trace events.
 
-The player is a process, and so is each path. A path's process has a thread a direction with a slice for each packet
-that is sent, the packets in the link as asynchronous slices with their time in the queue and in flight, and counters.
-An arrow leads from a packet to the copy of its data. Times are in microseconds on the clock of the links.
+The player is a process, and so is each path. A path's process has a thread for each direction with a slice for each
+sent packet, packets in the link as asynchronous slices with their time in flight and in the queue, and counters. An
+arrow leads from a packet to the copy of its data. Times are in microseconds on the clock of the links.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Event = dict[str, Any]
 PLAYER = 1  # process IDs; paths follow
 SENDS = {"down": 1, "up": 2}  # thread IDs of a path
 WAYS = {"down": "server to client", "up": "client to server"}
-SEND_US = 1  # length of the slice of a packet that is sent: it only marks the moment
+SEND_US = 1  # length of the slice of a sent packet, which only marks the moment
 
 
 def _us(seconds: float) -> float:
@@ -43,7 +43,7 @@ def _counter(pid: int, name: str, t_s: float, value: float) -> Event:
 
 
 def _span(pid: int, category: str, key: str, name: str, begin_s: float, end_s: float, **args: Any) -> list[Event]:
-    """An asynchronous slice: of one category and ID those within others are drawn below them."""
+    """An asynchronous slice. Perfetto draws it below a slice of the same category and ID that contains it."""
     both = {"cat": category, "id": key, "pid": pid, "tid": 0, "name": name}
     begin = {"ph": "b", **both, "ts": _us(begin_s), "args": args}
     return [begin, {"ph": "e", **both, "ts": _us(max(begin_s, end_s))}]
@@ -65,7 +65,7 @@ def _player(replay: Replay) -> Iterator[Event]:
 
 
 def _packet(pid: int, way: str, packet: Packet, key: str, link: Link | None) -> Iterator[Event]:
-    """A packet where it is sent, and its way over the link: until it arrives, or is declared lost."""
+    """The sending of a packet, and its time on the link until it arrives or is declared lost."""
     pieces = [f"stream {piece.stream}: {piece.first} to {piece.end}" for piece in packet.pieces]
     args: dict[str, Any] = {"packet": packet.number, "frames": pieces} if pieces else {"packet": packet.number}
     copy = "copy " if packet.copies else ""
@@ -89,7 +89,7 @@ def _packet(pid: int, way: str, packet: Packet, key: str, link: Link | None) -> 
 
 
 def _flows(packets: Sequence[tuple[int, Packet]]) -> Iterator[Event]:
-    """An arrow from the packet that had a piece of a stream first to the one that copies it."""
+    """Arrows from the packet that had a piece of a stream first to the one that copies it."""
     first: dict[tuple[int, int], tuple[int, Packet]] = {}
     number = 0
     for pid, packet in sorted(packets, key=lambda one: one[1].sent_s):
@@ -106,7 +106,7 @@ def _flows(packets: Sequence[tuple[int, Packet]]) -> Iterator[Event]:
 
 
 def _held(pid: int, name: str, starts_s: Sequence[float], values: Sequence[float | None]) -> Iterator[Event]:
-    """A counter of equal bins: a value where it changes."""
+    """A counter over equal bins, with an event for each change of its value."""
     last: float | None = None
     for t_s, value in zip(starts_s, values, strict=False):
         if value is not None and value != last:
@@ -152,15 +152,15 @@ def events_of(replay: Replay, flight: Flight) -> Iterator[Event]:
 
 
 def document(folder: Path) -> bytearray:
-    """The trace of a run. Raises UserError where it has no qlogs of both ends."""
+    """The trace of a run. Raises UserError if it lacks qlogs of both ends."""
     run = load_run(folder)
     about = {key: run.config[key] for key in ("experiment", "arena", "pair", "label", "seed")}
     return _text({"run": run.run_id, **about}, events_of(read_replay(folder), read_flight(folder, run.config)))
 
 
 def document_of_logs(logs: Sequence[AnyQlog]) -> bytearray:
-    """The trace of one-ended qlogs of any stack: a process for each path of each file. Where all files tell their first
-    moment on the machine's clock, they are drawn on it."""
+    """The trace of single qlogs of any stack: a process for each path of each file. If all files have their time 0 on
+    the machine's clock, they share that clock."""
     known = [log.reference_ms for log in logs if log.reference_ms is not None]
     together = len(known) == len(logs)
     ends: list[Iterator[Event]] = []
@@ -180,7 +180,7 @@ METRICS = {
 
 
 def _one_end(pid: int, title: str, path: PathOfLog, shift_ms: float) -> Iterator[Event]:
-    """Packets from sending to their acknowledgement or loss, packets that came, and what the end measured."""
+    """Packets from sending to acknowledgement or loss, received packets, and the end's metrics."""
     yield _name(pid, title)
     yield _name(pid, "sent", 1)
     yield _name(pid, "received", 2)
@@ -201,8 +201,9 @@ def _one_end(pid: int, title: str, path: PathOfLog, shift_ms: float) -> Iterator
 
 
 def _text(about: dict[str, Any], events: Iterable[Event]) -> bytearray:
-    """Names first, then by time. What begins together stays in the order of its nesting: the sort is stable."""
-    texts, ends, times = bytearray(), array("q", [0]), array("d")  # a text is small beside its event
+    """The events as JSON: names first, then by time. The sort is stable, so events at one time stay in order of
+    nesting."""
+    texts, ends, times = bytearray(), array("q", [0]), array("d")  # as texts, which take less memory than events
     for event in events:
         texts += to_json(event)
         ends.append(len(texts))

@@ -1,4 +1,4 @@
-"""Plots as pictures, for readers that cannot draw them: Chromium draws plotly figures as PNG."""
+"""Plotly figures as PNG pictures, drawn by Chromium, for readers that cannot draw plots."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from railyard.base.errors import UserError
 from railyard.report.chromium import BrowserError, started
 
 WIDTH, HEIGHT = 1000, 450
-"""Pixels, where a figure does not say."""
+"""Pixels, if a figure has no size."""
 SCALE = 1.5  # legible on a display with more pixels, and in print
 PAGE = """<!doctype html><meta charset="utf-8">
 <script>{plotly}</script>
@@ -26,7 +26,7 @@ PAGE = """<!doctype html><meta charset="utf-8">
 
 
 def pictures(figures: Sequence[dict[str, Any]]) -> list[bytes]:
-    """A PNG of each figure, given as plotly's JSON. Raises UserError where Chromium is missing or fails."""
+    """A PNG of each figure, given as plotly's JSON. Raises UserError if Chromium is missing or fails."""
     with TemporaryDirectory(prefix="railyard-pictures-") as folder:
         page = Path(folder, "page.html")
         page.write_text(PAGE.format(plotly=plotly.offline.get_plotlyjs()), encoding="utf-8")
@@ -56,7 +56,7 @@ class _Picture(MimetypeRenderer):  # type: ignore[misc]  # plotly has no types
 
 
 def also_as_pictures() -> None:
-    """From now on plotly figures in a notebook also have a PNG, which pages without scripts show; without Chromium,
-    a sentence."""
+    """Makes plotly figures in a notebook also have a PNG, for pages without scripts. Without Chromium, it is a
+    sentence."""
     plotly.io.renderers["railyard"] = _Picture()
     plotly.io.renderers.default = "plotly_mimetype+railyard"

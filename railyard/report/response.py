@@ -1,4 +1,4 @@
-"""Response plots: a figure over the values of a scheme's parameter that the campaign varies."""
+"""Response plots: a figure over the values of a scheme's parameter that varies in the campaign."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star")
 
 @dataclass(frozen=True)
 class Response:
-    """A factor, and the runs of each of its values under what is otherwise one scheme. Curves by what they share."""
+    """A factor, and the runs of each of its values. A curve has the runs in which everything else is the same."""
 
     factor: str
     curves: dict[str, dict[str, list[Run]]]
@@ -34,7 +34,7 @@ def _settings(run: Run) -> dict[str, str]:
 
 
 def responses(runs: Sequence[Run]) -> list[Response]:
-    """The parameters of which a scheme was played with two values or more, all others being equal."""
+    """The parameters of which a scheme was played with two values or more, with all others equal."""
     played = differences.sound(runs)
     names = dict.fromkeys(name for run in played for name in _settings(run))
     rows = []
@@ -67,7 +67,7 @@ def _names(response: Response) -> dict[str, str]:
 
 
 def draw(response: Response) -> go.Figure:
-    """A strip for each figure, with 95 % intervals for these traces where there are plays enough."""
+    """A strip for each figure, with 95 % intervals for these traces if there are enough plays."""
     figure = make_subplots(rows=len(FIGURES), cols=1, shared_xaxes=True, vertical_spacing=0.06)
     names = _names(response)
     numeric = all(_is_number(level) for levels in response.curves.values() for level in levels)

@@ -56,14 +56,14 @@ from railyard.stats.intervals import TOO_SMALL, Interval
 from railyard.traces.settings import members_of_record, of_way
 
 SERIES_PADDING_S = 0.5
-BAR = "bar-"  # before the name of a figure that is shown as bars
+BAR = "bar-"  # prefix of the name of a figure that is shown as bars
 QUANTILES = {"median": RCT_MEDIAN, "p95": RCT_P95, "p99": RCT_P99}
 
 
 @dataclass
 class Drawing:
-    """A figure of the page: its number, its caption, and the data that the page's script draws. `alt`: what it shows,
-    for those who do not see it."""
+    """A figure of the page: its number, its caption, and the data that the page's script draws. `alt`: its
+    description for those who cannot see it."""
 
     number: int
     caption: str
@@ -73,19 +73,19 @@ class Drawing:
 
 
 def embedded(text: str) -> str:
-    """JSON as the content of a script element. Without `<` nothing in it can end the element (`</script`), nor keep its
-    end from being seen (`<!--<script`); in JSON that letter stands in strings alone."""
+    """JSON as the content of a script element. `<`, which JSON has only in strings, is escaped: so nothing can end the
+    element (`</script`) or hide its end (`<!--<script`)."""
     return text.replace("<", "\\u003c")
 
 
 @dataclass
 class Context:
-    """All that a section may draw on."""
+    """The data for sections."""
 
     campaign: dict[str, Any]
     runs: list[Run]
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
-    # The campaign's folder, and the page's where that is another: runs that have a page of their own are linked.
+    # The campaign's folder, and the page's if that is another one, for links to pages of runs.
     folder: Path | None = None
     page_folder: Path | None = None
     _intervals: dict[tuple[tuple[str, ...], str], Interval | None] = field(default_factory=dict)
@@ -102,15 +102,14 @@ class Context:
 
     @cached_property
     def twins(self) -> dict[str, list[Run]] | None:
-        """By the names of runs on the wall clock: the same in virtual time; None where they were not asked for, and for
-        a campaign that is in virtual time itself."""
+        """The twins in virtual time of runs on the wall clock, by name. None: they were not asked for, or the campaign
+        is in virtual time itself."""
         asked = self.experiment.get("twins") and any(not is_exact(run.config["arena"]) for run in self.runs)
         return load_twins(self.folder) if self.folder is not None and asked else None
 
     @cached_property
     def answer(self) -> tuple[str, Answer] | None:
-        """The address of the page and the answer of the campaign that the experiment names in `answer_of`, if it
-        is in the same results."""
+        """The page's address and the answer of the campaign in `answer_of`. None: it is not in the same results."""
         name = self.experiment.get("answer_of")
         if not name or self.folder is None:
             return None
@@ -143,14 +142,14 @@ class Context:
         return self._intervals[key, figure.name]
 
     def _windows_of(self, cell: Cell) -> int:
-        """Stretches of trace that do not overlap."""
+        """The number of stretches of trace that do not overlap."""
         key = (*(run.run_id for run in cell.runs),)
         if key not in self._windows:
             self._windows[key] = differences.layout_of(cell.runs).windows
         return self._windows[key]
 
     def replay_of(self, run: Run) -> str | None:
-        """The address of the run's own page, as seen from this one; none where it has no page."""
+        """The address of the run's page, relative to this one. None: it has no page."""
         if self.folder is None or not (self.folder / "runs" / run.run_id / "replay.html").is_file():
             return None
         place = Path(os.path.relpath(self.folder, self.page_folder or self.folder))
@@ -169,7 +168,7 @@ class Section:
 
 
 IN_BOLD = (RCT_MEDIAN, RCT_P95, RCT_MAX)
-AT_MOST = 2  # pairs side by side in the abstract's table; of more the table is over all of them together
+AT_MOST = 2  # pairs side by side in the abstract's table; with more, the table is over all of them
 SMALL_COLUMNS = ("RCT s median", "RCT s p95", "RCT s max", "rebuffer rate")
 
 
@@ -184,18 +183,18 @@ class _Shown:
     number: bool = True
     head: tuple[str, str] = ("", "")
     short: Shortage | None = None
-    """Why a value or an interval of it is "n too small", of the scheme that lacks the most."""
+    """Why a value or interval is "n too small", for the scheme that lacks the most."""
     late: dict[str, str] = field(default_factory=dict)
-    """What lateness can have added to the value; not in virtual time."""
+    """The most that lateness can have added to the value. Empty in virtual time."""
 
     @property
     def without_interval(self) -> bool:
-        """Whether there would be one in each row, if there were enough plays."""
+        """Whether the column would have intervals if there were enough plays."""
         return any(self.ends.values()) and set(self.ends.values()) <= {"", f"[{TOO_SMALL}]"}
 
 
 def _ends(context: Context, row: list[Cell], cell: Cell, figure: Figure | None) -> str:
-    """The interval of a figure; empty where the plays are too few for any."""
+    """The interval of a figure. Empty if there are too few plays for any."""
     bounds = context.interval(row, cell, figure) if figure and figure.has_interval else None
     if figure is None or bounds is None:
         return ""
@@ -204,7 +203,7 @@ def _ends(context: Context, row: list[Cell], cell: Cell, figure: Figure | None) 
 
 
 def _late(cell: Cell, figure: Figure | None) -> str:
-    """ "late ≤ 0.005": what lateness can have added to a quantile of the RCT, or to the first frame, s."""
+    """ "late ≤ 0.005": the most, in s, that lateness can have added to a quantile of the RCT or to the first frame."""
     first = [run.first_frame_late_s for run in cell.runs] if figure is FIRST_FRAME else []
     known = max((late_s for late_s in first if late_s is not None), default=None)
     is_rct = figure is RCT_MAX or figure in QUANTILES.values()
@@ -224,8 +223,8 @@ def _best(row: list[Cell], figure: Figure | None) -> frozenset[str]:
 
 
 def _shown_columns(context: Context, row: list[Cell], keep: str = "") -> tuple[list[_Shown], list[TextColumn]]:
-    """The columns that tell schemes apart with their intervals, and those that are equal in all rows. `keep`: one that
-    is shown in any case."""
+    """The columns that tell schemes apart with their intervals, and those that are equal in all rows. `keep`: a column
+    that is always shown."""
     shown_columns, same = columns_of(row)
     row = [cell.measured for cell in row]
     shown_columns = [*(column for column in same if column.name == keep), *shown_columns]
@@ -260,7 +259,7 @@ def _pooled(context: Context) -> list[Cell]:
 
 
 def answered(context: Context) -> Iterator[Section]:
-    """The answer of another campaign, which decides what these few plays cannot."""
+    """The answer of another, larger campaign to the same questions."""
     if context.answer is not None:
         address, answer = context.answer
         word_columns = ("scheme", "pair", "virtual time", "emulator")
@@ -269,8 +268,8 @@ def answered(context: Context) -> Iterator[Section]:
 
 
 def abstract(context: Context) -> Iterator[Section]:
-    """What was compared, and the answer in one table. A column that is equal in all rows becomes a note with its value;
-    the median stays."""
+    """What was compared, and the answer in one table. A column that is equal in all rows becomes a note with its value,
+    except for the median."""
     many = len(context.cells) > AT_MOST
     rows = {f"over all {len(context.cells)} pairs": _pooled(context)} if many else context.cells
     columns: dict[str, list[_Shown]] = {}
@@ -315,14 +314,13 @@ def abstract(context: Context) -> Iterator[Section]:
 
 
 def _void(runs: Sequence[Run]) -> dict[str, dict[tuple[str, str], list[int]]]:
-    """Why runs are void: under each cause, by pair and scheme, their seeds. What was late in each of them stands in the
-    table of fidelity."""
+    """The seeds of void runs by cause, then by pair and scheme. The table of fidelity has what was late in each."""
     of_cause = causes(runs).items()
     return {cause: grouped(((run.pair, run.label), run.seed) for run in late) for cause, late in of_cause}
 
 
 def _cut(runs: list[Run]) -> dict[tuple[str, str], dict[str, list[int]]]:
-    """Runs that did not play to the end: by pair and scheme, by outcome, their seeds."""
+    """The seeds of runs that did not play to the end, by pair and scheme, then by outcome."""
     by_place = grouped(((run.pair, run.label), run) for run in runs)
     return {
         place: grouped((run.outcome.replace("_", " "), run.seed) for run in here) for place, here in by_place.items()
@@ -359,13 +357,13 @@ def pairs(context: Context) -> Iterator[Section]:
 
 
 def _told(context: Context, pair: str) -> list[str]:
-    """What came out on this pair, where the abstract has no room for it."""
+    """The findings for this pair, unless the abstract has them."""
     many = len(context.cells) > AT_MOST and context.findings is not None
     return context.findings.of_pair.get(pair, []) if many and context.findings else []
 
 
 def _described_paths(runs: list[Run]) -> list[str]:
-    # A single path scheme runs on each path in turn; the others say which one is the primary path.
+    # A single path scheme runs on each path in turn; the others name the primary path.
     chosen = next((run for run in runs if run.config["scheme"] not in ("sp", "tcp")), runs[0]).config
     described = grouped(
         ((path["name"], ", ".join(_described_settings(path))), run.label)
@@ -380,14 +378,14 @@ def _described_paths(runs: list[Run]) -> list[str]:
 
 
 def _of_schemes(described: dict[str, list[str]]) -> str:
-    """The one description of all schemes, or each with its schemes: the parts of an exhibit may have other links."""
+    """The description of all schemes, or each description with its schemes, as parts of an exhibit may change links."""
     if len(described) == 1:
         return "".join(described)
     return "; ".join(f"{words} ({', '.join(labels)})" for words, labels in described.items())
 
 
 def _described_settings(path: dict[str, Any]) -> Iterator[str]:
-    """Of each setting the value that the link had: an experiment's `links` override those of the pair."""
+    """Each setting with the value that the link had. An experiment's `links` override the pair's settings."""
     settings = members_of_record(path)
     delays = [of_way(settings, way, "delay_ms", None) for way in ("up", "down")]
     files = path.get("delay_traces", {})
@@ -402,9 +400,9 @@ def _described_settings(path: dict[str, Any]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class PairFigure:
-    """A figure of a pair, before it is on a page."""
+    """A figure of a pair, without its number on a page."""
 
-    name: str  # among those of the pair
+    name: str  # unique among those of the pair
     figure: go.Figure
     caption: str
 
@@ -455,7 +453,8 @@ def pair_figures(context: Context, pair: str, row: list[Cell]) -> Iterator[PairF
 
 
 def _has(row: list[Cell], of: Figure) -> bool:
-    """An efficiency is not known without the traces; any other figure has an en dash in its place."""
+    """Whether the figure is shown. An efficiency is not, if it is unknown without the traces; others show an en
+    dash."""
     return of is not EFFICIENCY or any(cell.point(of) for cell in row)
 
 
@@ -475,7 +474,7 @@ def _with_intervals(intervals: list[Interval | None]) -> str:
 
 
 def on_time(context: Context) -> Iterator[Section]:
-    """Was the emulator on time, run by run?"""
+    """Whether the emulator was on time, for each run."""
     limits = {
         "added": lateness.MAX_ADDED,
         "p99_ms": fidelity.MAX_P99_LATENESS_US / 1000,
@@ -491,7 +490,7 @@ def on_time(context: Context) -> Iterator[Section]:
 
 
 def provenance(context: Context) -> Iterator[Section]:
-    """Where the figures come from, and how to make them again."""
+    """The origin of the figures, and how to make them again."""
     records = [run.record for run in context.runs]
 
     traces = sorted(
@@ -517,13 +516,13 @@ def provenance(context: Context) -> Iterator[Section]:
 
 
 def _by_value(settings: list[tuple[str, dict[str, str]]]) -> dict[str, dict[str, list[str]]]:
-    """Per sysctl, per value: the schemes that ran under it."""
+    """The schemes that ran under each value of each sysctl."""
     of_name = grouped((name, (value, scheme)) for scheme, values in settings for name, value in values.items())
     return {name: grouped(distinct(pairs)) for name, pairs in of_name.items()}
 
 
 def definitions(context: Context) -> Iterator[Section]:
-    """What exactly each figure means."""
+    """The definitions of the figures."""
     schemes = {run.label: run.config["scheme"] for run in context.runs}
     described = [(label, SCHEME_DESCRIPTION[scheme]) for label, scheme in schemes.items()]
     data = {"schemes": described, "payload_bytes": PAYLOAD_BYTES, "figures": [of for of in FIGURES if of.head]}

@@ -41,8 +41,8 @@ class _Line:
 
 
 def _lines(logs: Sequence[AnyQlog]) -> Iterator[_Line]:
-    """On the clock of the machine where every log tells its time 0; else each begins at 0 with its first moment: some
-    stacks write times since 1970."""
+    """The paths of all logs, on the machine's clock if every log has its time 0. Otherwise each log begins at 0 with
+    its first event, because some stacks write times since 1970."""
     known = [log.reference_ms for log in logs if log.reference_ms is not None]
     first = min(known) if len(known) == len(logs) else None
     ends = [log.vantage for log in logs]
@@ -73,7 +73,7 @@ def _bins(lines: Sequence[_Line]) -> Bins:
 
 
 def draw(logs: Sequence[AnyQlog]) -> go.Figure:
-    """A strip for each kind of figure that the logs have. Raises UserError where they have none."""
+    """A strip for each kind of figure that the logs have. Raises UserError if they have none."""
     lines = list(_lines(logs))
     if not any(line.path.sent or any(line.path.metrics.values()) for line in lines) or len(lines) > MOST_PATHS:
         raise UserError(f"the qlogs have no packets, or more than {MOST_PATHS} paths; there is nothing to draw.")

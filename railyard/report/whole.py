@@ -47,8 +47,8 @@ class CampaignPart:
 
 @dataclass
 class ExhibitPart:
-    """An exhibit as a part of the page. `runs`: the records of its runs, where its folder has them; `replays`: the
-    addresses of those runs that have pages of their own; `beside_others`: the page has it from another arena, too."""
+    """An exhibit as a part of the page. `runs`: the records of its runs, if its folder has them. `replays`: the
+    addresses of runs with their own pages. `beside_others`: the page also has it from another arena."""
 
     exhibit: Exhibit
     folder: Path
@@ -86,7 +86,7 @@ def label(name: str) -> str:
 
 @dataclass
 class OnTime:
-    """One line of the table that says whether the emulator was on time. None: not known, or nothing could be late."""
+    """A line of the table about lateness of the emulator. None: unknown, or nothing can be late."""
 
     name: str
     anchor: str
@@ -117,12 +117,12 @@ class Whole:
 
     @property
     def shown(self) -> set[str]:
-        """Names of the exhibits; one may be there from several arenas."""
+        """The names of the exhibits. An exhibit may be from several arenas."""
         return {part.name for part in self.exhibits}
 
     @property
     def claims(self) -> list[tuple[ExhibitPart, Claim]]:
-        """In the order of the page; what several arenas say of a claim stands together."""
+        """The claims in the order of the page, with those from several arenas next to each other."""
         claims = [(part, claim) for part in self.exhibits for claim in part.exhibit.claims]
         place = {key: k for k, key in reversed(list(enumerate((part.name, claim.id) for part, claim in claims)))}
         return sorted(claims, key=lambda row: place[row[0].name, row[1].id])
@@ -151,7 +151,7 @@ class Whole:
     @property
     def arenas(self) -> list[str]:
         names = dict.fromkeys(part.exhibit.arena for part in self.exhibits)
-        # What is drawn or modelled ran nowhere.
+        # Drawn or modelled exhibits ran in no arena.
         return [f"{arena_of(name).about} ({name})" for name in names if name in ARENAS]
 
     @property
@@ -201,7 +201,7 @@ class Whole:
 
     @property
     def sysctls(self) -> dict[str, dict[str, list[str]]]:
-        """Per setting, per value: the parts that ran under it."""
+        """The parts that ran under each value of each setting."""
         names = dict.fromkeys(name for _, run in self.records for name in run.get("sysctls", {}))
         return {
             name: self.by_value((part, run["sysctls"][name]) for part, run in self.records if name in run["sysctls"])
@@ -224,10 +224,10 @@ class Whole:
 
 
 def prepared(figure: dict[str, Any], title: str) -> tuple[dict[str, Any], int]:
-    """A plotly figure as the page draws it, and its height: in the house's style where it does not say otherwise."""
+    """A plotly figure as the page draws it, and its height. The house's style is its default."""
     given: dict[str, Any] = dict(figure.get("layout", {}))
     given.pop("width", None)
-    # The caption says the title.
+    # The caption has the title.
     heading = given.get("title")
     if (heading.get("text") if isinstance(heading, dict) else heading) == title:
         given.pop("title", None)
@@ -236,13 +236,13 @@ def prepared(figure: dict[str, Any], title: str) -> tuple[dict[str, Any], int]:
 
 
 def _late(records: list[dict[str, Any]]) -> float | None:
-    """The worst p99 lateness of the runs that have an emulator which can be late; None: the simulator's cannot."""
+    """The worst p99 lateness of the runs whose emulator can be late. None: no emulator can."""
     able = [record for record in records if counts_lateness(record["config"]["arena"])]
     return max((float(record["fidelity"]["lateness_p99_us"]) for record in able), default=None)
 
 
 def _run_records(folder: Path) -> list[dict[str, Any]]:
-    """The records of a folder's completed runs; none where it has no runs of its own."""
+    """The records of a folder's completed runs. Empty if it has no runs."""
     records = (read_record(file, RUN) or {} for file in sorted(folder.glob("runs/[!.]*/run.json")))
     return [record for record in records if {"config", "fidelity", "run_id"} <= record.keys()]
 
@@ -259,7 +259,7 @@ def _exhibits(results: Path, numbers: Iterator[int]) -> tuple[list[ExhibitPart],
             figures.append(Drawing(next(numbers), plot.title, text, height, plot.alt))
         runs = _run_records(folder)
         pages = {run["run_id"]: folder / "runs" / run["run_id"] / "replay.html" for run in runs}
-        # By the folder itself: its name may name another one tomorrow.
+        # The folder itself, because its link may lead to another one later.
         place = Path(os.path.relpath(folder.resolve(), results.resolve()))
         replays = {
             run: quote((place / page.relative_to(folder)).as_posix()) for run, page in pages.items() if page.is_file()
@@ -302,7 +302,7 @@ def _campaigns(results: Path, numbers: Iterator[int]) -> tuple[list[CampaignPart
 
 
 def gather(results: Path) -> Whole:
-    """Everything below a results directory. Raises UserError where there is nothing."""
+    """Everything below a results directory. Raises UserError if there is nothing."""
     numbers = count(1)
     exhibits, broken = _exhibits(results, numbers)
     campaigns, left_out = _campaigns(results, numbers)

@@ -1,5 +1,5 @@
-"""The figure of a replay: strips above each other on one time axis. A trace whose `meta` names a row and a column is
-also read out as a number at the cursor."""
+"""The figure of a replay: strips above each other on one time axis. If a trace's `meta` names a row and a column, the
+page also shows its value at the cursor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from railyard.report.replay.series import PathSeries, Replay
 
 STRIP_PX = 118
 DASHES = ("solid", "dash", "dot", "dashdot")
-# A path's line must be seen on white: the yellow of filled areas is too pale for that.
+# Lines must be visible on white, for which the yellow of filled areas is too pale.
 LINE_COLOURS = (BLUE, *PATH_COLOURS[1:2], "#777777", PATH_COLOURS[3])
 Strip = tuple[str, str, Callable[[int], None]]
 
@@ -184,13 +184,13 @@ def _buffer(strips: _Strips) -> Strip:
 
 
 def key(replay: Replay) -> str:
-    """Which line is which path's."""
+    """The key of the paths' lines."""
     dash_names = {"solid": "solid", "dash": "dashed", "dot": "dotted", "dashdot": "dashed and dotted"}
     return ", ".join(f"{path.name} {dash_names[_colours(index)[2]]}" for index, path in enumerate(replay.paths))
 
 
 def draw(replay: Replay) -> go.Figure:
-    """All strips of which the run has something to show."""
+    """All strips for which the run has data."""
     strips = _Strips(replay)
     capacities = [_capacity(strips, path, index) for index, path in enumerate(replay.paths) if path.capacity]
     for there, strip in (

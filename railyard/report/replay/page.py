@@ -30,7 +30,7 @@ def _alt(replay: Replay) -> str:
 
 
 def _reasons(folder: Path, replay: Replay) -> dict[int, list[str]]:
-    """By chunk, the sentences of `railyard explain`. None where there are no qlogs of both ends to read."""
+    """The sentences of `railyard explain` by chunk. Empty without qlogs of both ends."""
     try:
         explained = explain_all(folder, replay.run)
     except UserError:

@@ -1,4 +1,4 @@
-"""What a run left, on one clock and in bins: links, packets, windows, copies, player.
+"""The logs of a run on one clock and in bins: links, packets, windows, copies, player.
 
 The clock is that of the links: seconds since their time 0. A run of any length fits into MAX_BINS bins.
 """
@@ -50,19 +50,19 @@ class Bins:
         return [round(number * self.width_s, 3) for number in range(self.count)]
 
     def sums(self, times_s: FloatArray, weights: FloatArray | IntArray | None = None) -> FloatArray:
-        """Sum of the weights in each bin, or how many times there are; what is outside is left out."""
+        """The sum of weights, or the number of times, in each bin. Times outside of the bins are left out."""
         edges = np.arange(self.count + 1) * self.width_s
         return np.histogram(times_s, bins=edges, weights=weights)[0].astype(np.float64)
 
     def last(self, times_s: list[float], values: list[float]) -> list[float | None]:
-        """The last value known at the end of each bin; None before the first."""
+        """The last value at the end of each bin. None before the first one."""
         places = np.searchsorted(np.array(times_s), (np.arange(self.count) + 1) * self.width_s, side="right")
         return [None if place == 0 else values[place - 1] for place in places]
 
 
 @dataclass
 class PathSeries:
-    """One path, a value a bin. Rates in Mbps, windows in kB, RTT in ms; none where the run does not tell."""
+    """One path with a value for each bin. Rates in Mbps, windows in kB, RTT in ms. Empty, or None: unknown."""
 
     name: str
     capacity: list[float] = field(default_factory=list)
@@ -79,7 +79,7 @@ class PathSeries:
 
 @dataclass
 class Moment:
-    """Something that happened once, in a few words."""
+    """An event, in a few words."""
 
     t_s: float
     what: str
@@ -90,7 +90,7 @@ class Replay:
     run: Run
     bins: Bins
     paths: list[PathSeries]
-    from_qlog: bool  # packets and windows are the server's own; else packets are counted where they enter the link
+    from_qlog: bool  # packets and windows are from the server's qlog; else packets count when they enter the link
     buffer: list[tuple[float, float]]
     stalls: list[tuple[float, float]]
     chunks: list[tuple[int, float, float | None]]  # number, asked at, complete at
@@ -100,7 +100,7 @@ class Replay:
 
 @dataclass
 class _QlogPath:
-    """What the server's qlog says about a path, event by event."""
+    """Collects the events of a path in the server's qlog."""
 
     sent_s: list[float] = field(default_factory=list)
     lost_s: list[float] = field(default_factory=list)
@@ -129,7 +129,7 @@ class _QlogPath:
 
 
 def _server_paths(folder: Path, emulator: dict[str, Any]) -> dict[str, _QlogPath]:
-    """By name of the path: what the server's qlogs say. Empty without qlogs."""
+    """The events of each path in the server's qlogs, by the path's name. Empty without qlogs."""
     names = {path.get("inside_addr"): path["name"] for path in emulator["paths"]}
     server_paths: dict[str, _QlogPath] = {}
     for log in sorted(folder.glob("qlog/*_server.sqlog")):
@@ -154,7 +154,7 @@ def _counts(bins: Bins, times_s: FloatArray, weights: IntArray | None = None) ->
 
 
 def _link_events(record: dict[str, Any]) -> list[tuple[float, str]]:
-    """What was done to the links when, s since their time 0: as asked in virtual time, as it took effect elsewhere."""
+    """The changes of links, in s since t0: at their set times in virtual time, else when they took effect."""
     if record.get("link_events"):
         done = record["link_events"]
         return [(float(event["done_s"]), str(event["command"])) for event in done if event["done_s"] is not None]
@@ -163,7 +163,7 @@ def _link_events(record: dict[str, Any]) -> list[tuple[float, str]]:
 
 
 def _in_service(times_ms: FloatArray, link: str, events: list[tuple[float, str]]) -> npt.NDArray[np.bool_]:
-    """Which of the times a link was not down at. A link is PATH:up or PATH:down."""
+    """For each time, whether the link was not down. A link is PATH:up or PATH:down."""
     kept = np.ones(len(times_ms), dtype=np.bool_)
     for t_s, command in events:
         word, target, *values = command.split()
