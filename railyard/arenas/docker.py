@@ -16,7 +16,7 @@ from railyard.run.wallclock import WallClock
 
 
 class Containers:
-    """Three containers, see containers.py; the worker's children are the clients of the engine."""
+    """The three containers of a run (containers.py). The worker's children are clients of the engine."""
 
     own_children = False
 
@@ -30,7 +30,8 @@ class Containers:
         self.control_folder = run_dir / containers.JOIN_FOLDER
 
     def prepare(self) -> None:
-        """Folders that the containers can write to: the server is not root, and root has no right over others'."""
+        """Makes folders that the containers can write to: the server is not root, and root in a container has
+        no rights over other users' files."""
         folders = [self.run_dir / name for name in (containers.SERVER_FOLDER, containers.JOIN_FOLDER)]
         for folder in (*folders, folders[0] / "qlog"):
             folder.mkdir()
@@ -55,7 +56,7 @@ class Containers:
         return Start(command, command)
 
     def mpshell(self, control: str) -> Start:
-        del control  # another path inside
+        del control  # the container has another path
         command = containers.outside_command(self.run_dir, self.names["outside"], self.owner, self.names["server"])
         self.outside = spawn(Start(command, command), self.run_dir / "outside.stderr", stdout=subprocess.DEVNULL)
         command = containers.client_command(self.spec, self.run_dir, self.names["client"], self.owner)
@@ -81,10 +82,10 @@ class Containers:
         self._gather()
 
     def gather(self) -> None:
-        """Later: the containers have not ended yet."""
+        """Does nothing: the containers have not ended yet."""
 
     def _gather(self) -> None:
-        """The server's files join the player's."""
+        """Moves the server's files to the player's."""
         remove_secrets(self.run_dir / containers.SERVER_FOLDER)
         confine.gather(self.run_dir / containers.SERVER_FOLDER, self.run_dir)
         shutil.rmtree(self.run_dir / containers.JOIN_FOLDER, ignore_errors=True)

@@ -1,10 +1,10 @@
 """One run in the kernel arena: a time-travel kernel boots, pinned to a core, in which the unmodified mpshell, server
-and player run in virtual time. It leaves the same files as a wall-clock run. docs/explanation/virtual-time.md says what
-that leaves out, docs/howto/kernel.md how to use it.
+and player run in virtual time. It leaves the same files as a wall-clock run. docs/explanation/virtual-time.md has the
+limits of this, docs/howto/kernel.md its use.
 
-A folder in the run's is the only one that can be written inside. Programs and traces are found through links in it, so
-that no name of a folder of this machine gets into logs or command lines: they would be other bytes elsewhere. What is
-in it after the run is not trusted: only plain files join the run's (confine.py).
+Inside, only a folder in the run's folder can be written. Programs and traces are found through links in it, so that
+logs and command lines have no names of folders of this machine, which would be other bytes elsewhere. Its contents
+after the run are not trusted: only regular files join the run's (confine.py).
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from railyard.run.record import Ended
 from railyard.run.runspec import KernelMachine, RunSpec
 
 TOOLS = {"setpriv": "util-linux", "ip": "iproute2", "timeout": "coreutils"}
-FOLDER = ".machine"  # in the run's folder while it goes on: the machine's own
-LINKS = Path(".inside")  # in that one: what the machine finds by these names
-# Time inside costs time outside: so much of the host's for all, and none without progress for longer than this.
+FOLDER = ".machine"  # the machine's folder in the run's while it goes on
+LINKS = Path(".inside")  # in the machine's folder: links to programs and traces
+# Limits on the host's time: WALL_LIMIT_S + WALL_SHARE × the run's time limit in all, STALL_LIMIT_S without progress.
 WALL_LIMIT_S, WALL_SHARE = 120.0, 20.0
 STALL_LIMIT_S = 60
 STOP_LIMIT_S = 5.0
 RELAY_READY_S, RELAY_STOP_S = 15, 2  # in virtual time
-HUNG = 124  # what timeout(1) ends with
+HUNG = 124  # exit code of timeout(1)
 CONTROL = "/run/control"
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/", "LANG": "C.UTF-8"}
 
 
-# ---- what runs inside
+# ---- inside the machine
 
 
 def inside(spec: RunSpec, folder: Path) -> RunSpec:
-    """The run as the machine sees it; makes the links to its files in the machine's folder."""
+    """The run as the machine sees it. Makes the links to its files in the machine's folder."""
     links = folder / LINKS
     links.mkdir()
 
@@ -63,12 +63,12 @@ def inside(spec: RunSpec, folder: Path) -> RunSpec:
         put(program(name), name)
     for name in ("mpshell-ctl", *(("relay-run",) if spec.stack else ())):
         put(program(name), name)
-    # Neither means anything in virtual time: what was asked would only be other bytes in the summary.
+    # Neither has an effect in virtual time, but the settings would change bytes of the summary.
     return spec.with_files(put).model_copy(update={"keep_awake": "auto", "real_time": False})
 
 
 def _event_lines(spec: RunSpec) -> list[str]:
-    """Sends the link events at their times, once the links run."""
+    """Lines that send the link events at their times, once the links run."""
     ctl = shlex.join([str(LINKS / "mpshell-ctl"), CONTROL])
     lines = ["(", f"until [ -S {CONTROL} ]; do sleep 0.001; done", f"{ctl} stats >/dev/null"]
     before = 0.0
@@ -80,8 +80,8 @@ def _event_lines(spec: RunSpec) -> list[str]:
 
 
 def _relay_lines(stack: StackRun) -> tuple[list[str], list[str]]:
-    """Starts the server's relay of a stack and waits until it is ready; and its command. Its files are those of the
-    host, under their names there."""
+    """Lines that start the server's relay of a stack and wait until it is ready, and the relay's command. Its files
+    have the same names as on the host."""
     command = runspec.relay_server_command(stack)
     lines = [f"{shlex.join(runspec.certificate_command())} 2>/dev/null || exit 2"] if stack.certificate else []
     limit = f"ulimit -f {runspec.RELAY_OUTPUT_BYTES >> 9}"  # in blocks of 512 bytes
@@ -103,7 +103,7 @@ def _relay_lines(stack: StackRun) -> tuple[list[str], list[str]]:
 
 
 def _relay_end_lines() -> list[str]:
-    """Notes whether the server's relay has ended already, and ends it: with SIGKILL where SIGTERM does not."""
+    """Lines that record whether the server's relay has ended already, and end it by SIGTERM, or else by SIGKILL."""
     return [
         "[ -f dead ] || kill -0 $relay 2>/dev/null || echo relay >dead",
         "kill $relay 2>/dev/null",
@@ -138,7 +138,7 @@ def script(spec: RunSpec, settings: dict[str, str]) -> tuple[str, dict[str, list
         "mkfifo /run/listening",
         f"{shlex.join(server)} >/run/listening 2>server.stderr &",
         "server=$!",
-        "exec 3</run/listening",  # held open: the server may write to it later
+        "exec 3</run/listening",  # kept open, because the server may write to it later
         "read -r line <&3 || { cat server.stderr >&2; exit 2; }",
         'echo "$line" >listening.json',
         *relay_lines,
@@ -171,13 +171,15 @@ def _command(spec: RunSpec, machine: KernelMachine, run_dir: Path, folder: Path,
 
 
 def _environment() -> dict[str, str]:
-    """What decides an outcome is the same everywhere; TMPDIR says where the host keeps the machine's memory."""
+    """The machine's environment, with the same values on every host except for TMPDIR, where the host keeps its
+    memory."""
     own = {"TMPDIR": os.environ["TMPDIR"]} if "TMPDIR" in os.environ else {}
     return ENVIRONMENT | own
 
 
 async def _boot(command: list[str], run_dir: Path) -> tuple[int, str]:
-    """The machine from start to end: vkernel's exit code and last words. Nothing is left of it, whatever happens."""
+    """Runs the machine to its end and returns vkernel's exit code and last words. Whatever happens, the machine
+    ends."""
     stderr_file = run_dir / "vkernel.stderr"
     process = await children.started(command, stderr_file, env=_environment(), start_new_session=True)
     try:
@@ -190,7 +192,7 @@ async def _boot(command: list[str], run_dir: Path) -> tuple[int, str]:
 
 
 def _taken(run_dir: Path, name: str) -> str:
-    """The text of a file that only served the way out of the machine; empty where there is none."""
+    """Reads and removes a file that the machine made for this process only. Empty if there is none."""
     file = run_dir / name
     text = file.read_text(errors="replace").strip() if file.is_file() else ""
     file.unlink(missing_ok=True)
@@ -212,7 +214,7 @@ def _code(text: str) -> dict[str, Any]:
 
 
 def _ended(spec: RunSpec, run_dir: Path, stopped: str | None, members: dict[str, Any]) -> Ended:
-    """`stopped`: what ended the machine before its time; `members`: what is known without the run's files."""
+    """The facts about the run. `stopped`: what ended the machine early. `members`: facts that are not from files."""
     started = all((run_dir / name).is_file() for name in ("mpshell.json", "player.jsonl"))
     if not started and stopped is None:
         raise RunRefusedError(f"the run {spec.run_id} could not start: {last_words(run_dir / 'mpshell.stderr')}")
@@ -237,14 +239,14 @@ def _ended(spec: RunSpec, run_dir: Path, stopped: str | None, members: dict[str,
 
 
 def _owner(spec: RunSpec, folder: Path) -> pwd.struct_passwd | None:
-    """Whose the machine's folder is instead of root's, so that vkernel becomes that user. None: it stays this process's
-    user's, because no other one reaches all files of the run."""
+    """The owner of the machine's folder in place of root, so that vkernel becomes that user. None: the owner stays this
+    process's user, because no other one can reach all files of the run."""
     files = [link.resolve() for link in (folder / LINKS).iterdir()] + (spec.stack.files() if spec.stack else [])
     return confine.user() if confine.can_reach(files) else None
 
 
 def _prepare(spec: RunSpec, run_dir: Path) -> tuple[dict[str, str], dict[str, list[str]], str | None]:
-    """Makes the machine's folder; the name of its owner is the last of the three."""
+    """Makes the machine's folder. The last value is the name of its owner."""
     folder = run_dir / FOLDER
     names = ("links", "qlog", *((captures.FOLDER,) if spec.pcap else ()))
     for each in (folder, *(place / name for place in (run_dir, folder) for name in names)):
@@ -271,7 +273,7 @@ class Kernel(Arena):
         return kernel_machine()
 
     def check(self) -> None:
-        """Builds a kernel first where there is none, or an old one."""
+        """Builds a kernel first if there is none or it is out of date."""
         check_tools(TOOLS)
         minutes = f"{vkernel.MINUTES} minutes of processor time"
         if vkernel.at_hand() is None:
@@ -322,13 +324,13 @@ class Kernel(Arena):
             raise RunRefusedError(message) from None
         if code == 0 and last_lines.startswith("the machine's memory"):
             ended = replace(ended, message="; ".join(filter(None, (ended.message, last_lines))))
-        for name in ("mpshell.stderr", "server.stderr", "player.stdout"):  # a wall-clock run leaves them, too
+        for name in ("mpshell.stderr", "server.stderr", "player.stdout"):  # the same files as of a wall-clock run
             (run_dir / name).touch()
         return ended.record(spec, run_dir)
 
 
 def kernel_machine(kernel: Path | None = None) -> KernelMachine:
-    """What runs boot, by content. `kernel`: another than usual."""
+    """The machine that runs boot, by content. `kernel`: another kernel than at_hand()'s."""
     kernel = kernel.resolve() if kernel else vkernel.at_hand()
     if kernel is None:
         raise UserError(f"{vkernel.why_not()}.")

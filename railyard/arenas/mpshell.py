@@ -1,4 +1,5 @@
-"""The mpshell arena: any unmodified program on the wall clock, in a network namespace with one TUN device a path."""
+"""The mpshell arena: any unmodified program on the wall clock, in a network namespace with a TUN device for each
+path."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def _set_up_namespace(spec: RunSpec) -> dict[str, str]:
 
 
 def _takes(cc: str) -> bool:
-    """Whether the kernel's TCP has the controller, or a module with it."""
+    """Whether the kernel's TCP has the controller, built in or as a module."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tried:
         try:
             tried.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, kernel_cc(cc).encode())
@@ -52,8 +53,8 @@ def _takes(cc: str) -> bool:
 
 
 class Namespace:
-    """The worker's own network namespace. Player and server run as an unprivileged user, where there is the right to
-    change users."""
+    """The worker's own network namespace. Player and server run as an unprivileged user, if this process may change
+    users."""
 
     own_children = True
 
@@ -61,9 +62,9 @@ class Namespace:
         self.spec, self.run_dir = spec, run_dir
         self.settings: dict[str, str] = {}
         self.control_folder = run_dir
-        # A stack that the unprivileged user cannot reach runs as who started the worker, and the player with it.
+        # A stack that the unprivileged user cannot reach runs as this process's user, and the player with it.
         self.user = confine.user() if spec.stack is None or confine.can_reach(spec.stack.files()) else None
-        self.programs: dict[str, int] = {}  # descriptors of their folders
+        self.programs: dict[str, int] = {}  # name: descriptor of its folder
 
     def prepare(self) -> None:
         self.settings = _set_up_namespace(self.spec)
@@ -75,7 +76,7 @@ class Namespace:
                 self.programs[name] = os.open(program(name).parent, os.O_PATH)
 
     def _reachable(self, name: str) -> Path:
-        """The program for those who may not enter the folders above it."""
+        """The path of a program for users who may not enter the folders above it."""
         return Path(f"/proc/self/fd/{self.programs[name]}", name)
 
     def _server_folder(self) -> Path:
@@ -182,8 +183,8 @@ class Mpshell(WallClock):
     def by_hand(self, record: dict[str, Any], commands: dict[str, list[str]], out: str) -> list[str]:
         config = record["config"]
         if config.get("link_events") or config.get("stack") or not {"server", "mpshell"} <= set(commands):
-            return []  # no program by itself starts relays, or changes links under way
-        if record.get("user"):  # by hand the player writes where root does, under sudo too
+            return []  # relays and link events need more than the programs alone
+        if record.get("user"):  # by hand the player writes to root's folder, also under sudo
             commands["mpshell"][1:1] = ["--user", "root"]
         settings = " ".join(shlex.quote(f"{name}={value}") for name, value in record["sysctls"].items())
         set_up = ["ip link set lo up"]

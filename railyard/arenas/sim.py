@@ -1,4 +1,4 @@
-"""The sim arena: the job for xlink-sim, its process, and what it says of the run.
+"""The sim arena: the job for xlink-sim, its process, and the run's record.
 
 xlink-sim runs both endpoints and the links on a virtual clock, in one process that needs no privileges. It leaves the
 same files as a wall-clock run, and docs/reference/sim.md describes its job. A run is exact, so there is no second try.
@@ -32,19 +32,19 @@ from railyard.traces.settings import members
 
 JOB_SCHEMA = 1
 PROGRAM = "xlink-sim"
-# Virtual time is faster than the wall's; a run that takes so much longer than its time limit will not end.
+# Virtual time is faster than the wall clock; a run that takes this much longer than its time limit has hung.
 WALL_LIMIT_S = 60.0
 WALL_SHARE = 4.0
 
 
 def protection(spec: RunSpec) -> str:
-    """How packets are protected: 'real', or 'null', a tag of the same size that costs nothing and changes no byte of
-    the outputs. A run with captures also keeps its TLS secrets, and these are the secrets of its packets."""
+    """The protection of packets: 'real', or 'null', a tag of the same size that takes no time and changes no byte of
+    the outputs. Captures need real protection, so that the TLS secrets decrypt them."""
     return "real" if spec.pcap else "null"
 
 
 def job(spec: RunSpec) -> dict[str, Any]:
-    """The job of a run (docs/reference/sim.md). Parameters that an experiment leaves out are left out."""
+    """The job of a run (docs/reference/sim.md). It has no parameters that the experiment does not set."""
     player = spec.player.model_dump(exclude={"duration_s"}, exclude_none=True)
     document: dict[str, Any] = {
         "schema": JOB_SCHEMA,
@@ -83,7 +83,7 @@ def job_parameters(parameters: Mapping[str, str]) -> dict[str, str | int | float
 
 
 def _outcome(run_dir: Path, status: int | None) -> tuple[str, str]:
-    """How the run ended, and a phrase about it; the same words as for a wall-clock run."""
+    """The outcome of the run, and a phrase about it, in the same words as for a wall-clock run."""
     summary = summary_of(read_jsonl(run_dir / "player.jsonl"))
     if status is None:
         return "hung", "the run did not end on the wall clock and was stopped"
@@ -109,15 +109,15 @@ class Sim(Arena):
     program_names = (PROGRAM,)
 
     def refuses(self, scheme: str) -> str | None:
-        """The simulator has no kernel and no relays."""
+        """Why a scheme cannot run: the simulator has no kernel and no relays. None: it can."""
         return None if TRANSPORT_OF_SCHEME[scheme] == "quic" else NEEDS_KERNEL
 
     def check(self) -> None:
-        """It needs nothing of the machine."""
+        """Does nothing: the simulator has no requirements."""
 
     def refusals(self, specs: Sequence[RunSpec]) -> list[str]:
-        """What the program says of each job, without running it: a sentence, or nothing. Of a run whose endpoints it
-        does not have, it says so of links and player. None where no program with that option is built."""
+        """The program's sentence about each job that it refuses, without running it, else an empty one. If it does not
+        have a run's endpoints, only links and player are checked. Empty if no program with that option is built."""
         binary = program_if_built(PROGRAM)
         if binary is None:
             return []
@@ -174,13 +174,13 @@ class Sim(Arena):
 
 
 def _command(spec: RunSpec, run_dir: Path) -> list[str]:
-    """The program is the project's own, or the one of another build that the run names."""
+    """The command, with this installation's program or the one that the run names."""
     binary = spec.program or program(PROGRAM)
     return [str(binary), str(run_dir / "job.json"), "--out", str(run_dir)]
 
 
 async def _carry_out(command: list[str], run_dir: Path, limit_s: float) -> int | None:
-    """The program's exit status; None: it did not end within its limit."""
+    """Runs the program and returns its exit status. None: it did not end within its limit."""
     process = await children.started(command, run_dir / "sim.stderr", dies_by="KILL")
     try:
         async with asyncio.timeout(limit_s):
