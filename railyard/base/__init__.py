@@ -1,1 +1,1 @@
-"""What every layer needs: places, errors, YAML files, words for a terminal, plots, provenance."""
+"""Modules that every layer needs: paths, errors, YAML files, words for a terminal, plots, provenance."""

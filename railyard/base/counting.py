@@ -1,4 +1,4 @@
-"""Progress of work in equal parts: on a terminal a bar, elsewhere a line now and then. Both go to standard error."""
+"""Progress of work in equal parts: a bar on a terminal, else a line now and then. Both go to standard error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-LINE_EVERY_S = 10.0  # in a log
+LINE_EVERY_S = 10.0  # the least time between lines in a log
 
 Advance = Callable[[], None]
 
@@ -27,7 +27,8 @@ def duration_words(seconds: float) -> str:
 
 
 def left_words(passed_s: float, made: int, missing: int) -> str:
-    """The time left if the other parts take as long as those that were made; empty where nothing is known or left."""
+    """The time left, in words, if each missing part takes as long as those made. Empty if no part is made or
+    missing."""
     if made < 1 or missing < 1:
         return ""
     return f", about {duration_words(max(1, round(passed_s / made * missing)))} left"
@@ -55,7 +56,7 @@ class Lines:
 
 @contextmanager
 def counting(what: str, total: int) -> Iterator[Advance]:
-    """Yields what is called after each part."""
+    """Yields the function to call after each part."""
     console = Console(stderr=True, highlight=False, markup=False)
     if not console.is_terminal:
         yield Lines(console, what, total).advance

@@ -1,9 +1,9 @@
-"""What the C programs declare: settings of QUIC and of links, queues, technologies.
+"""The declarations of the C programs: settings of QUIC and of links, queues, technologies.
 
-`settings.json` is what `xlink-sim --describe-settings` prints; `make docs` writes it and a test compares the two. Each
-setting is declared once, as a row of a table in C: from there come fields of YAML files, reference pages and the JSON
-schema. Schedulers, congestion controllers, re-injection modes and queue disciplines are open sets: what a build has
-and the file does not name yet is asked of the program.
+`settings.json` is the output of `xlink-sim --describe-settings`; `make docs` writes it and a test compares the two.
+Each setting is declared once, as a row of a table in C, from which fields of YAML files, reference pages and the JSON
+schema follow. Schedulers, congestion controllers, re-injection modes and queue disciplines are open sets: the built
+program is asked for those that the file does not have yet.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class Setting(FrozenModel):
 
     name: str
     kind: Literal["whole", "decimal", "ms", "probability", "switch", "flag", "word", "text"]
-    sides: tuple[str, ...]  # "server", "player": whose option it is
+    sides: tuple[str, ...]  # the programs that have the option: "server", "player"
     help: str
     words: tuple[str, ...] = ()
     open: bool = False  # another build may have more words
     least: float = 0
     most: float = 0
     pattern: str | None = None
-    value: str | None = None  # what `--help` calls it
+    value: str | None = None  # its placeholder in `--help`
     default: str | None = None
 
     @property
@@ -74,7 +74,7 @@ class Setting(FrozenModel):
         return Annotated[str, AfterValidator(self._known), WithJsonSchema(schema)]
 
     def known_words(self) -> tuple[str, ...]:
-        """Its words, those of the build included."""
+        """Its words, including those of the build."""
         return built_words().get(self.name, self.words) if self.open else self.words
 
     def _known(self, value: str) -> str:
@@ -83,7 +83,7 @@ class Setting(FrozenModel):
         return value
 
     def job_value(self, text: str) -> str | int | float:
-        """The value as a job of xlink-sim has it."""
+        """The value in a job of xlink-sim."""
         match self.kind:
             case "whole":
                 return int(text)
@@ -94,7 +94,7 @@ class Setting(FrozenModel):
 
     @property
     def wanted(self) -> str:
-        """What it takes, for messages."""
+        """The values that it takes, in words for messages."""
         match self.kind:
             case "whole":
                 return f"a whole number from {self.least:.12g} to {self.most:.12g}"
@@ -110,11 +110,11 @@ class Setting(FrozenModel):
 
     @property
     def is_truth(self) -> bool:
-        """YAML and JSON write it as true or false."""
+        """Whether YAML and JSON write it as true or false."""
         return self.words == ("no", "yes")
 
     def takes(self, value: object) -> bool:
-        """Whether a value of a YAML file has its form."""
+        """Whether a value of a YAML file has the right form."""
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         match self.kind:
             case "whole":
@@ -135,7 +135,7 @@ class QuicScheme(FrozenModel):
     about: str
     multipath: bool
     migration: bool
-    settings: dict[str, str]  # what it sets beyond the transport's defaults
+    settings: dict[str, str]  # settings that differ from the transport's defaults
 
 
 class Queue(FrozenModel):
@@ -143,7 +143,7 @@ class Queue(FrozenModel):
 
     name: str
     options: tuple[str, ...]
-    missing: str | None = None  # what it says without options, if it needs some
+    missing: str | None = None  # the error without options, if it needs some
 
 
 class _Described(BaseModel):
@@ -152,12 +152,12 @@ class _Described(BaseModel):
     queues: list[Queue]
     technologies: tuple[str, ...]
     schemes: list[QuicScheme]
-    foresight: tuple[str, ...]  # schedulers that must know what the links will do
+    foresight: tuple[str, ...]  # schedulers that must know the links' future
 
 
 @cache
 def built() -> dict[str, Any]:
-    """What the built program declares; empty where it is not built."""
+    """The declarations of the built program. Empty if it is not built."""
     program = program_if_built("xlink-sim")
     if program is None:
         return {}
@@ -168,12 +168,12 @@ def built() -> dict[str, Any]:
 
 @cache
 def built_words() -> dict[str, tuple[str, ...]]:
-    """The words of each open setting as the built program knows them; empty where it is not built."""
+    """The words of each open setting in the built program. Empty if it is not built."""
     return {row["name"]: tuple(row["words"]) for row in built().get("settings", ()) if row.get("open")}
 
 
 def queues() -> dict[str, Queue]:
-    """The queue disciplines, those of the build included."""
+    """The queue disciplines, including those of the build."""
     return QUEUES | {row["name"]: Queue.model_validate(row) for row in built().get("queues", ())}
 
 

@@ -1,4 +1,4 @@
-"""The one kind of error that a user can cause and mend."""
+"""The error that a user can cause and correct."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MOST_LETTERS = 300
 
 class UserError(Exception):
     """One sentence that names the file, the line and the remedy; the program ends with exit code 2 and no traceback.
-    It may quote a file of somebody else's."""
+    It may quote a third party's file."""
 
     def __str__(self) -> str:
         return printable(super().__str__())
 
 
 def fault_words(error: BaseException) -> str:
-    """What went wrong where, of an error that nobody put into a sentence. It may quote somebody else's file."""
+    """The kind and the place of an error without a sentence of its own. It may quote a third party's file."""
     import traceback  # noqa: PLC0415  slow to load
 
     places = [place for place in traceback.extract_tb(error.__traceback__) if "/railyard/" in place.filename]
@@ -30,7 +30,7 @@ def fault_words(error: BaseException) -> str:
 
 @contextmanager
 def reported_by(program: str) -> Iterator[None]:
-    """Around the whole of a program: a UserError is printed, and the program ends with exit code 2."""
+    """A context for a whole program. Prints a UserError and ends with exit code 2."""
     try:
         yield
     except UserError as error:

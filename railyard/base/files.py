@@ -1,4 +1,4 @@
-"""Writing files: complete or not at all, and in one sentence where that is not possible."""
+"""Writes files completely or not at all, and reports errors in one sentence."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 
 from railyard.base.errors import UserError
 
-SPACE_BYTES = 256 << 10  # when so much cannot be written after a program ended, the disk was full while it ran
+SPACE_BYTES = 256 << 10  # if this cannot be written after a program has ended, the disk was full while it ran
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def check_space(folder: Path, remedy: str) -> None:
-    """Raises UserError when the disk is full: then what programs wrote there is cut short."""
+    """Raises UserError if the disk is full: then the output of programs there may be cut."""
     probe = folder / f".space-{os.getpid()}.partial"
     try:
         with probe.open("wb") as file:
@@ -32,8 +32,8 @@ def check_space(folder: Path, remedy: str) -> None:
 
 @contextmanager
 def space_checked(folder: Path, remedy: str) -> Iterator[None]:
-    """Around what fails where programs cannot write into the folder. Raises UserError when the disk is full: then this
-    is the reason, whatever followed from it."""
+    """A context for programs that write into the folder. If it fails and the disk is full, raises UserError about
+    that."""
     try:
         yield
     except (OSError, ValueError, UserError):
@@ -43,7 +43,7 @@ def space_checked(folder: Path, remedy: str) -> Iterator[None]:
 
 @contextmanager
 def writing(out: Path) -> Iterator[None]:
-    """Around the writing of `out`, whose folder it makes. Raises UserError for an error of the system."""
+    """A context for writing `out`, whose folder it makes. Raises UserError for an error of the system."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         yield
@@ -57,8 +57,8 @@ def _beside(file: Path) -> Path:
 
 
 def new_beside(file: Path) -> Path:
-    """An empty file, to be written and renamed to `file`. In a folder that came from elsewhere a link to any file may
-    have its name: it is removed, and what it leads to stays as it is."""
+    """Makes an empty file to be written and renamed to `file`. In a folder from elsewhere a link may have its name: the
+    link is removed, and its target stays unchanged."""
     partial = _beside(file)
     partial.unlink(missing_ok=True)
     partial.touch(exist_ok=False)
@@ -67,7 +67,7 @@ def new_beside(file: Path) -> Path:
 
 @contextmanager
 def replacing(file: Path) -> Iterator[Path]:
-    """A file beside, which is renamed at the end of the block: `file` is complete, or as it was."""
+    """A context with a new file that is renamed to `file` at its end: `file` is complete or unchanged."""
     partial = new_beside(file)
     try:
         yield partial
@@ -77,15 +77,15 @@ def replacing(file: Path) -> Iterator[Path]:
 
 
 def write_whole(file: Path, content: str | bytes | bytearray) -> Path:
-    """Writes beside and renames. Returns the file."""
+    """Writes a file completely or not at all. Returns it."""
     with replacing(file) as partial:
         partial.write_bytes(content.encode() if isinstance(content, str) else content)
     return file
 
 
 def write_named(out: Path, content: str | bytes | bytearray) -> None:
-    """Writes a file that the user named, likewise; what a link leads to, a pipe and a device are written to. Raises
-    UserError."""
+    """Writes a file that the user named, completely or not at all. Writes through links, and into pipes and devices.
+    Raises UserError."""
     with writing(out):
         if out.is_symlink() or (out.exists() and not out.is_file()):
             out.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -94,7 +94,7 @@ def write_named(out: Path, content: str | bytes | bytearray) -> None:
 
 
 def open_regular(file: Path) -> BufferedReader:
-    """A file to read. Raises OSError where it is a pipe or a device, of which no end need come."""
+    """Opens a file to read. Raises OSError if it is a pipe or a device, which may never end."""
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
@@ -106,11 +106,11 @@ def open_regular(file: Path) -> BufferedReader:
 
 
 def check_regular(file: Path) -> None:
-    """For readers that open a file themselves. Raises OSError where it is a pipe or a device."""
+    """Checks a file for readers that open it themselves. Raises OSError if it is a pipe or a device."""
     open_regular(file).close()
 
 
 def read_regular(file: Path) -> str:
-    """The text of such a file. Raises OSError, and ValueError where it is not UTF-8."""
+    """The text of a regular file. Raises OSError, or ValueError if it is not UTF-8."""
     with open_regular(file) as stream:
         return stream.read().decode("utf-8")

@@ -1,4 +1,4 @@
-"""A table in the forms that other programs read: JSON, CSV, Markdown, LaTeX."""
+"""Tables in the forms that other programs read: JSON, CSV, Markdown, LaTeX."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LATEX = {
 
 
 class Form(StrEnum):
-    """How a command prints its table. All but `table` go to standard output alone, without further sentences."""
+    """The forms of a command's table. All except `table` go to standard output without further sentences."""
 
     TABLE = "table"
     JSON = "json"
@@ -39,7 +39,8 @@ FormOption = Annotated[Form, typer.Option("--format", help="Print the table in t
 
 
 def value_of(text: str) -> str | int | float | None:
-    """A cell's value: a number where the text is one (of per cent the share), None where it says that there is none."""
+    """A cell's value: a number (of per cent, the share) if the text is one, None if it stands for no value,
+    else the text."""
     if text.strip() in NOTHING:
         return None
     if text.endswith(" %") and NUMBER.fullmatch(text[:-2]):
@@ -55,7 +56,7 @@ def _text(cell: object) -> str:
 
 
 def content(table: Table) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows of a table as plain text. A heading of two lines is one."""
+    """Headings and rows of a table as plain text. A heading of two lines becomes one line."""
     heads = [_text(column.header) for column in table.columns]
     rows = [[_text(cell) for cell in row] for row in zip(*(column.cells for column in table.columns), strict=True)]
     return heads, rows
@@ -77,14 +78,14 @@ def latex(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence
 
 
 def csv_text(heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """With a heading; None is an empty cell."""
+    """CSV with a heading. None becomes an empty cell."""
     made = io.StringIO(newline="")
     csv.writer(made, lineterminator="\n").writerows([heads, *rows])
     return made.getvalue()
 
 
 def written(table: Table, form: Form, records: Callable[[], Sequence[dict[str, Any]]] | None = None) -> str:
-    """The table in a form other than `table`. JSON and CSV are of the records where they are given."""
+    """The table in a form other than `table`. JSON and CSV are made from the records if they are given."""
     heads, rows = content(table)
     if form is Form.MARKDOWN:
         return printable(markdown(heads, rows))

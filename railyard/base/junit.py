@@ -1,4 +1,4 @@
-"""JUnit XML, as CI reads it."""
+"""JUnit XML for CI."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 
 def written(root: ElementTree.Element, counts: Mapping[str, str]) -> bytes:
-    """The document. `counts`: attributes of each test suite, by what of it they count."""
+    """The document. `counts`: the attributes of each test suite, by the elements that they count."""
     for suite in root:
         for attribute, tag in counts.items():
             suite.set(attribute, str(len(suite.findall(tag))))

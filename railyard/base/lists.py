@@ -1,4 +1,4 @@
-"""Values grouped, and each once; always in order of appearance."""
+"""Groups values and removes repeated ones, in order of appearance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coroutines from ordinary code, and side by side."""
+"""Runs coroutines from ordinary code, and side by side."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Result = TypeVar("Result")
 
 
 def complete(work: Coroutine[Any, Any, Result]) -> Result:
-    """As asyncio.run, and also where this thread's event loop runs already, as in a cell of a notebook: there in a
-    thread. An interrupt cancels `work`, and is raised when it has ended."""
+    """Like asyncio.run, but works also if this thread's event loop runs already, as in a notebook: then in another
+    thread. An interrupt cancels `work` and is raised when it has ended."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -23,7 +23,7 @@ def complete(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 async def side_by_side(items: Sequence[Item], work: Callable[[Item], Awaitable[None]], jobs: int) -> None:
-    """`work` of each, in order, `jobs` at a time. The first error ends all, and is raised."""
+    """Does `work` for each item, in order, `jobs` at a time. The first error ends all of them and is raised."""
     waiting = iter(items)
 
     async def worker() -> None:
@@ -51,6 +51,6 @@ def _in_a_thread(work: Coroutine[Any, Any, Result]) -> Result:
             return done.result()
         except KeyboardInterrupt:
             for loop, task in running:
-                with suppress(RuntimeError):  # it ended by itself just now
+                with suppress(RuntimeError):  # it may just have ended by itself
                     loop.call_soon_threadsafe(task.cancel if task else loop.stop)
             raise

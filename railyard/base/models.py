@@ -1,4 +1,4 @@
-"""Models of data that do not change once they are made, and the types of their fields."""
+"""Immutable models of data, and the types of their fields."""
 
 from __future__ import annotations
 

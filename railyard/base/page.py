@@ -1,4 +1,4 @@
-"""What stands on a page of results: tables and paragraphs, and their Markdown."""
+"""The contents of a page of results: tables and paragraphs, and their Markdown."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def markdown_of(blocks: Iterable[HasMarkdown | str]) -> str:
 
 
 def _broken(text: str) -> str:
-    """With lines that fit on a page."""
+    """The text, broken into lines that fit on a page."""
     lines: list[str] = []
     for line in text.splitlines():
         if len(line) <= COLUMNS:

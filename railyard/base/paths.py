@@ -1,4 +1,4 @@
-"""Where things are: in a checkout beside the package, elsewhere in the package's own data and on PATH."""
+"""The places of files and programs: in a checkout beside the package, else in the package's data and on PATH."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def programs_dir() -> Path:
 
 
 def program_place(name: str) -> Path:
-    """Where a C program is looked for: in programs_dir(); outside of a checkout, where $RAILYARD_BIN is not set, in the
-    package itself, which a wheel with programs was installed from (`make wheel`), then on PATH, and then where `make
-    install` has what is run by another program only. A program that is missing has its bare name."""
+    """The path of a C program: in programs_dir(). Outside of a checkout and without $RAILYARD_BIN: in the package (from
+    a wheel with programs, `make wheel`), then on PATH, then in the folder to which `make install` copies programs that
+    are run by other programs only. A missing program has its bare name."""
     if IN_CHECKOUT or BIN_VARIABLE in os.environ:
         return programs_dir() / name
     own = PACKAGE / "bin" / name
@@ -60,7 +60,7 @@ def program(name: str) -> Path:
 
 
 def program_if_built(name: str) -> Path | None:
-    """The same, or None where there is none."""
+    """A C program of the project. None: it is not built."""
     path = program_place(name)
     return path if path.is_absolute() and os.access(path, os.X_OK) else None
 
@@ -69,7 +69,7 @@ LINKED_INTO = {
     "transport/*/*.c": ("xlink-sim", "xlink-server", "xlink-player"),
     "emulator/link/*.c": ("xlink-sim", "mpshell"),
 }
-"""Where schedulers, controllers and queue disciplines are, and the programs that every change there makes anew."""
+"""The folders of schedulers, controllers and queue disciplines, with the programs into which they are linked."""
 
 
 def changed_since_built(names: Sequence[str], root: Path = ROOT) -> str | None:

@@ -1,4 +1,4 @@
-"""Writing a figure: SVG, PNG and PDF by matplotlib, HTML by plotly; the name's ending says which."""
+"""Writes a figure: SVG, PNG and PDF with matplotlib, HTML with plotly. The file's suffix decides."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ STYLE: dict[Any, Any] = {
 
 
 def check_format(out: Path, formats: Sequence[str] = FORMATS) -> None:
-    """Raises UserError for a name that says no format."""
+    """Raises UserError if the name has no known suffix."""
     if out.suffix.lower() not in formats:
         raise UserError(f"{out}: a plot's name ends in {', '.join(formats)}; choose one of them")
 
 
 def write_plot(out: Path, drawn: Callable[[], Figure], interactive: Callable[[], go.Figure]) -> None:
-    """Draw with the one or the other, and write. Raises UserError."""
+    """Draws a figure with matplotlib or plotly and writes it. Raises UserError."""
     check_format(out)
     if out.suffix.lower() != ".html":
         write_drawn(out, drawn)
@@ -54,7 +54,7 @@ def write_plot(out: Path, drawn: Callable[[], Figure], interactive: Callable[[],
 
 
 def write_drawn(out: Path, drawn: Callable[[], Figure]) -> None:
-    """Draw by matplotlib, and write. Raises UserError."""
+    """Draws a figure with matplotlib and writes it. Raises UserError."""
     check_format(out, DRAWN)
     data = io.BytesIO()
     with mpl.rc_context(STYLE):

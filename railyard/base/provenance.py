@@ -1,4 +1,4 @@
-"""Where a result comes from: revision, machine, programs, settings."""
+"""The provenance of results: revision, machine, programs, settings."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from railyard import __version__
 from railyard.base.files import open_regular
 from railyard.base.paths import IN_CHECKOUT, PACKAGE, REVISION_FILE, ROOT
 
-# Where the programs and the orchestrator come from.
+# The folders with the sources of the programs and the orchestrator.
 ROOMS = ("transport", "lib", "emulator", "server", "player", "apps", "peers", "railyard", "Makefile")
 # Also in a clone of another user's, as root in a container has it: its code runs already. Its index is not written.
 GIT = ("git", "--no-optional-locks", "-c", "safe.directory=*")
 LIBRARIES = ("gnutls", "libnghttp3", "jansson", "yaml-0.1")
-GCM_HEADER = Path("/usr/include/intel-ipsec-mb.h")  # as the Makefile asks for it; pkg-config does not know the library
+GCM_HEADER = Path("/usr/include/intel-ipsec-mb.h")  # as in the Makefile; pkg-config does not know the library
 
 
 def _output(*command: str) -> str | None:
@@ -34,8 +34,8 @@ def _output(*command: str) -> str | None:
 
 @cache
 def git_state() -> dict[str, Any]:
-    """Revision and whether the work tree differs from it; both null where neither git nor the installed package knows.
-    A new file counts only where it can change a program: not the experiment that somebody has just written."""
+    """Revision and whether the work tree differs from it. Both are None if neither git nor the installed package knows.
+    A new file counts only if it can change a program, so a new experiment does not."""
     if not IN_CHECKOUT:
         return _installed_state()
     revision = _output(*GIT, "rev-parse", "--verify", "HEAD")
@@ -91,7 +91,7 @@ def sha256_of(path: Path) -> str:
 
 
 def code_sha256() -> str:
-    """Of the Python files of the package."""
+    """SHA-256 over the Python files of the package."""
     files = sorted(PACKAGE.rglob("*.py"))
     return hashlib.sha256(
         "".join(f"{file.relative_to(PACKAGE)} {sha256_of(file)}\n" for file in files).encode()
@@ -110,7 +110,7 @@ def write_sysctl(name: str, value: str) -> None:
 
 
 def mptcp_counters(netstat: str) -> dict[str, int]:
-    """The MPTcpExt line of /proc/net/netstat as a mapping; empty where the kernel has no MPTCP."""
+    """The MPTcpExt line of /proc/net/netstat as a mapping. Empty if the kernel has no MPTCP."""
     lines = [line.split() for line in netstat.splitlines() if line.startswith("MPTcpExt:")]
     if len(lines) < 2:
         return {}

@@ -1,8 +1,8 @@
-"""Colours and line styles: Okabe and Ito's palette, which stays apart under every common colour blindness, and further
+"""Colours and line styles: Okabe and Ito's palette, which is distinct under every common colour blindness, and further
 colours of Tol's muted scheme.
 
-A scheme has the same colour, dash and pattern in every figure, and no two of one figure have the same: the dash keeps
-curves apart in a grey print, the pattern bars.
+A scheme has the same colour, dash and pattern in every figure, and they are unique in a figure. In a grey print the
+dash distinguishes curves, and the pattern bars.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
-COLOURWAY = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)  # where a figure names no colours
+COLOURWAY = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)  # for figures without their own colours
 INDIGO, WINE, OLIVE, TEAL, ROSE, SAND = "#332288", "#882255", "#999933", "#44AA99", "#CC6677", "#DDCC77"
 STALL_COLOUR = VERMILION
 INK, GRID = "#222222", "#E4E4E4"
@@ -51,13 +51,13 @@ _FURTHER = [
     for colour in colours
 ]
 
-# Paths are no schemes: their own colours, and a pattern that survives a grey print.
+# Paths have other colours than schemes, and patterns that are distinct in a grey print.
 PATH_COLOURS = (SKY, VERMILION, YELLOW, GREEN)
 PATH_PATTERNS = ("", "/", ".", "x")
 
 
 def scheme_styles(labels: list[str]) -> dict[str, LineStyle]:
-    """A style for each label; variants of a scheme, with parameters of their own, get further colours in order."""
+    """A style for each label. Variants of a scheme with other parameters get further colours in order."""
     further = iter(_FURTHER * (1 + len(labels) // len(_FURTHER)))
     styles: dict[str, LineStyle] = {}
     for label in labels:
@@ -83,7 +83,7 @@ _AXIS = {
     "zeroline": False,
 }
 _BARS = {"line": {"color": "white", "width": 0.5}, "pattern": {"fillmode": "overlay", "solidity": 0.2}}
-# In the place of plotly's own: figures are made in half the time, and are smaller by 6 kB each.
+# Replaces plotly's own: figures take half the time and are smaller by 6 kB each.
 TEMPLATE: dict[str, Any] = {
     "layout": {
         "font": {
@@ -107,5 +107,5 @@ TEMPLATE: dict[str, Any] = {
 
 
 def layout(height: int, **more: Any) -> dict[str, Any]:
-    """The house's look on every axis of a figure, with `more` of its own. `height`: in pixels."""
+    """The layout of a figure in the house's style, with further members `more`. `height`: in pixels."""
     return {"template": TEMPLATE, "height": height} | more

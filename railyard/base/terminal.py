@@ -1,4 +1,4 @@
-"""Output for a terminal of any width: a table that is wider is printed in parts, and no figure is ever cut."""
+"""Output for a terminal of any width. A table that is wider is printed in parts; figures are never cut."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from railyard.base.errors import UserError
 from railyard.base.words import printable
 
 LOG_WIDTH = 150
-"""A file or a pipe has no width: tables need not be squeezed into the 80 columns that are assumed otherwise."""
+"""The width for a file or a pipe, which has none: otherwise 80 columns would be assumed."""
 
 MOST_LINES = 30
-"""What a command prints at its end of what a page has whole: a screen or less."""
+"""The most lines of a summary at the end of a command: a screen or less. The page has everything."""
 
 TEXT_WIDTH = 20
-"""Text may be broken into lines of so many letters, frame included; figures and words may not."""
+"""The width, including the frame, to which columns of text may be broken. Figures and words are not broken."""
 
 
 class _Console(Console):
-    """One that shows text of any origin as it is: nothing in it controls the terminal. Its reader may be gone: then the
-    program ends as others do, and not somewhere within a run."""
+    """A console for text of any origin: characters that control the terminal are replaced. If its reader is gone,
+    raises BrokenPipeError, so that the program ends as others do."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
@@ -46,17 +46,17 @@ class _Console(Console):
 
 
 def new_console() -> Console:
-    """Standard output: as wide as the terminal that it is, or a log."""
+    """A console on standard output, with the terminal's width or LOG_WIDTH."""
     return _Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else LOG_WIDTH)
 
 
 def teller(console: Console) -> Callable[[str], None]:
-    """Prints sentences as they are."""
+    """A function that prints sentences without markup."""
     return lambda sentence: console.print(sentence, soft_wrap=True, markup=False)
 
 
 def agreed(question: str, yes: bool, refusal: str) -> bool:
-    """Asks on the terminal; not with `yes`. Without a terminal to ask on, raises UserError with the refusal."""
+    """Asks on the terminal, unless `yes`. Returns the answer. Without a terminal, raises UserError with the refusal."""
     if yes:
         return True
     if not sys.stdin.isatty():
@@ -65,7 +65,8 @@ def agreed(question: str, yes: bool, refusal: str) -> bool:
 
 
 def new_table(*names: str, right: Collection[str] = (), **column: Any) -> Table:
-    """A table with a line below its heads alone; `right`: the columns of numbers; `column`: how each one is."""
+    """A table with a line below its headings only. `right`: the columns of numbers. `column`: options of all
+    columns."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
     for name in names:
         table.add_column(name, justify="right" if name in right else "left", **column)
@@ -73,17 +74,17 @@ def new_table(*names: str, right: Collection[str] = (), **column: Any) -> Table:
 
 
 def print_table(console: Console, table: Table, keys: int = 1) -> None:
-    """Prints a table; where it is too wide, in several below each other. The first `keys` columns stand in each."""
+    """Prints a table; if it is too wide, in parts below each other. Each part has the first `keys` columns."""
     for part in fitted(console, table, keys):
         console.print(part)
 
 
 def fitted(console: Console, table: Table, keys: int = 1) -> list[Table]:
-    """The table, or the parts that it takes for each to be no wider than the console."""
+    """The table, or its parts if it is wider than the console."""
     if len(table.columns) <= keys:
         return [table]
     natural = [_measure(console, _part(table, [column])) for column in table.columns]
-    # Neighbours share the line between them.
+    # Neighbouring columns share the line between them.
     both = _measure(console, _part(table, table.columns[:2])).maximum if len(natural) > 1 else 0
     shared = natural[0].maximum + natural[1].maximum - both if both else 0
     widths = [
@@ -108,12 +109,12 @@ def fitted(console: Console, table: Table, keys: int = 1) -> list[Table]:
 
 
 def _measure(console: Console, table: Table) -> Measurement:
-    """As wide as it is by itself, whatever the console's width."""
+    """The natural width of a table, whatever the console's width."""
     return Measurement.get(console, console.options.update(width=100_000), table)
 
 
 def _part(table: Table, columns: Sequence[Column]) -> Table:
-    """The same table with some of its columns."""
+    """A table with some of the columns."""
     part = copy(table)
     part.columns, part.rows = [], []
     for column in columns:
@@ -131,8 +132,8 @@ def _part(table: Table, columns: Sequence[Column]) -> Table:
 
 
 def first_lines(console: Console, parts: Sequence[RenderableType], most: int = MOST_LINES) -> list[str]:
-    """At most so many lines of these, as they would be printed, with their styles; the last one says that there is
-    more. In a log a sentence is one line."""
+    """At most `most` lines of the output of `parts`, with their styles. If there are more, the last one says so. In a
+    log a sentence is one line."""
     shown: list[str] = []
     for part in parts:
         with console.capture() as caught:

@@ -1,4 +1,4 @@
-"""Values with a unit, such as 8mbps, 500ms and 512KiB, for fields whose name ends with the unit that they count in."""
+"""Values with a unit, such as 8mbps, 500ms and 512KiB, for fields whose name ends with their unit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from railyard.base.yamlfile import FieldError
 
 _SECONDS = {"us": "0.000001", "ms": "0.001", "s": "1", "min": "60", "h": "3600"}
-# By the end of a field's name: what a value of each unit is worth there.
+# By the end of a field's name: the factors of the units that a value may have.
 UNITS: dict[str, dict[str, Decimal]] = {
     "_bps": {
         name: Decimal(10) ** power
@@ -38,8 +38,8 @@ def bare(field: str) -> str:
 
 
 def value_in(field: str, value: Any) -> Any:
-    """The number that a text with a unit is worth in the field's unit; any other value as it is. Raises FieldError for
-    a unit of something else."""
+    """The number, in the field's unit, of a text with a unit. Other values are unchanged. Raises FieldError for a unit
+    of another quantity."""
     suffix, match = suffix_of(field), _VALUE.fullmatch(value) if isinstance(value, str) else None
     if suffix is None or match is None:
         return value
@@ -51,8 +51,8 @@ def value_in(field: str, value: Any) -> Any:
 
 
 def with_units(data: dict[Any, Any], fields: Container[str] = ()) -> dict[Any, Any]:
-    """The values of a mapping with units as numbers. A name without its unit stands for the one of `fields` that has
-    it, if its value says one: `bitrate: 8mbps` is `bitrate_bps: 8000000`. Raises FieldError where it says none."""
+    """A mapping with values with units replaced by numbers. A name without its unit stands for the field with it, if
+    the value has a unit: `bitrate: 8mbps` is `bitrate_bps: 8000000`. Raises FieldError if it has none."""
     converted: dict[Any, Any] = {}
     for name, value in data.items():
         full_name = name

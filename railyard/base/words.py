@@ -1,4 +1,4 @@
-"""Numbers in sentences, and text that is fit for a terminal."""
+"""Numbers in sentences, and text that is safe for a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""YAML with line numbers: turns a mistake in a file into one sentence that names file, line, field and remedy."""
+"""Reads YAML with line numbers. A mistake in a file becomes one sentence with file, line, field and remedy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class FieldError(ValueError):
-    """Raised by a check over several fields of a model: the field that the sentence should point at."""
+    """An error of a check over several fields of a model, with the field that the sentence names."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -31,30 +31,30 @@ class FieldError(ValueError):
 
 
 MOST_VALUES = 100_000
-"""Limit for a file with its aliases expanded: nested lists of aliases expand a few hundred bytes to gigabytes."""
+"""The most values in a file with aliases expanded: nested aliases expand a few hundred bytes to gigabytes."""
 
 
 BEGUN = ("while scanning a simple key", "while parsing a flow ", "while scanning a quoted ")
-"""What a later line shows to be wrong: the mistake is where it begins."""
+"""Contexts of errors that a later line reveals: the mistake is where the context begins."""
 
 
 class _TooManyAliases(yaml.MarkedYAMLError):
-    """An alias that contains itself, or with which the file has too many values."""
+    """An alias that contains itself, or that expands the file to too many values."""
 
 
 LARGEST = 2**64
-"""Limit for a whole number: no field takes more, and Python refuses to print or to divide much larger ones."""
+"""The limit of whole numbers: no field takes more, and Python refuses to print much larger ones."""
 MOST_DIGITS = 100
-"""Limit for its text, which may have a base and underscores: the time that 1:1:1:… takes grows with its square."""
+"""The most characters of a whole number, with base and underscores: parsing 1:1:1:… takes quadratic time."""
 
 
 class _Checked(Composer, SafeConstructor):
-    """Counts the values that a file has with its aliases written out, and names the line of a value that is none."""
+    """Counts the values of a file with its aliases expanded, and names the line of an invalid value."""
 
     def __init__(self) -> None:
         Composer.__init__(self)
         self.values = 0
-        self.values_of: dict[int, int] = {}  # by the identity of a complete node
+        self.values_of: dict[int, int] = {}  # by the id() of a complete node
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         before = self.values
@@ -68,7 +68,7 @@ class _Checked(Composer, SafeConstructor):
         return node
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """A scalar whose text has the form of its tag, or bears it, need not be one: 2001-13-45, 0x_, !!bool x."""
+        """Constructs a value. The text of a scalar may be invalid for its tag: 2001-13-45, 0x_, !!bool x."""
         try:
             if node.tag.endswith(":int") and len(node.value) > MOST_DIGITS:
                 raise ValueError
@@ -87,7 +87,7 @@ class _Checked(Composer, SafeConstructor):
 
 
 class _Loader(_Checked, yaml.SafeLoader):
-    """Decides what is refused, and in which words."""
+    """The parser whose errors are reported."""
 
     def __init__(self, text: str) -> None:
         yaml.SafeLoader.__init__(self, text)
@@ -95,15 +95,15 @@ class _Loader(_Checked, yaml.SafeLoader):
 
 
 OWN_RULES = re.compile("[\t!?\ufeff]")
-"""Characters that libyaml takes in places where the other parser refuses them, or otherwise: tabs between values, '!'
-without a tag, '?' in words between brackets, a byte order mark."""
+"""Characters that libyaml does not treat like the other parser: tabs between values, '!' without a tag, '?' in words
+between brackets, a byte order mark."""
 
 
 _fast: Callable[[str], _Checked] = _Loader
 if yaml.__with_libyaml__:
 
     class _FastLoader(_Checked, yaml.CSafeLoader):
-        """Parses with libyaml: a file takes a fifth of the time."""
+        """Parses with libyaml, in a fifth of the time."""
 
         def __init__(self, text: str) -> None:
             yaml.CSafeLoader.__init__(self, text)
@@ -138,7 +138,7 @@ class YamlDocument:
         return self.lines.get(self.known(location), 1)
 
     def known(self, location: Location) -> Location:
-        """A field, or the nearest part around it that is written in the file; settings of no file are all known."""
+        """A field, or the nearest part around it that is in the file. The field itself if there is no file."""
         while self.lines and location and location not in self.lines:
             location = location[:-1]
         return location
@@ -149,7 +149,7 @@ class YamlDocument:
 
 
 def field_name(location: Location) -> str:
-    """('schemes', 2, 'cc') as a person writes it: schemes[2].cc"""
+    """A location in words: ('schemes', 2, 'cc') is "schemes[2].cc"."""
     text = ""
     for part in location:
         text += f"[{part}]" if isinstance(part, int) else f"{'.' if text else ''}{part}"
@@ -157,11 +157,11 @@ def field_name(location: Location) -> str:
 
 
 MOST_NAMES = 60
-"""Limit for the names in a sentence."""
+"""The most names in a sentence."""
 
 
 def near_miss(word: str, known: Iterable[str]) -> str:
-    """'; did you mean "x"?' or the list of what there is, to end a sentence about an unknown name."""
+    """The end of a sentence about an unknown name: 'did you mean "x"?', or the list of known names."""
     names = sorted(set(known))
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if close:
@@ -171,7 +171,7 @@ def near_miss(word: str, known: Iterable[str]) -> str:
 
 
 def find_yaml(name: str, folder: Path, what: str) -> Path:
-    """A path as given, or `folder/NAME.yaml`; `what` the file is, for the sentence when there is none."""
+    """A path as given, or `folder/NAME.yaml`. `what`: the kind of file, for the sentence if there is none."""
     given = Path(name)
     if given.suffix in (".yaml", ".yml") or given.is_file():
         return given
@@ -185,7 +185,7 @@ def find_yaml(name: str, folder: Path, what: str) -> Path:
 
 
 def value_of(text: str) -> Any:
-    """A value as a command line has it. Raises yaml.YAMLError."""
+    """The value of a text on the command line. Raises yaml.YAMLError."""
     try:
         return _loaded(text)[1]
     except RecursionError:
@@ -207,7 +207,7 @@ def read_text(path: Path) -> str:
 
 
 def document_of(path: Path, text: str) -> YamlDocument:
-    """`text`: what the file holds."""
+    """The document of a file with that text. Raises UserError."""
     try:
         root, data = _loaded(text)
     except _TooManyAliases as error:
@@ -251,12 +251,12 @@ def _collect(path: Path, node: yaml.Node, location: Location, lines: dict[Locati
 
 
 def parse(document: YamlDocument, model: type[Model]) -> Model:
-    """Checks the document against a model; the first mistake, in the order of the file, becomes the sentence."""
+    """Checks the document against a model. Raises UserError with the first mistake, in the order of the file."""
     try:
         return model.model_validate(document.data)
     except ValidationError as error:
         mistakes = [(_location(dict(mistake)), dict(mistake)) for mistake in error.errors()]
-        # A field that is missing may be one of those that nobody knows.
+        # A missing field may be a misspelt one, which is unknown.
         unknown = {at[:-1] for at, mistake in mistakes if mistake["type"] == "extra_forbidden"}
         location, mistake = min(
             mistakes,
@@ -279,7 +279,7 @@ def _location(mistake: dict[str, Any]) -> Location:
 def _sentence(
     kind: str, location: Location, mistake: dict[str, Any], model: type[BaseModel], others: list[dict[str, Any]]
 ) -> str:
-    """`others`: why the value is none of the other things that the field takes."""
+    """The sentence for a mistake. `others`: why the value is not of the field's other types."""
     if kind == "extra_forbidden":
         return f"unknown field; {near_miss(str(location[-1]), _fields_at(model, location[:-1]))}"
     if kind == "missing":
@@ -315,7 +315,7 @@ PATTERNS = {
 
 
 def _wanted(kind: str, context: dict[str, Any]) -> str | None:
-    """What a field takes, in words, where the kind of a mistake says it."""
+    """The values that a field takes, in words. None: the kind of mistake does not tell it."""
     if kind in LIMITS:
         limit, word = LIMITS[kind]
         return f"a value of {word} {context[limit]}"

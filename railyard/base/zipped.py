@@ -1,4 +1,4 @@
-"""What reading a damaged zip archive raises."""
+"""The errors of reading a damaged zip archive."""
 
 from __future__ import annotations
 
@@ -8,4 +8,5 @@ import zipfile
 import zlib
 
 ZIP_FAULTS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, struct.error, UnicodeError)
-"""Besides OSError. NotImplementedError and RuntimeError: it is encrypted, or packed in another way."""
+"""The errors other than OSError. NotImplementedError and RuntimeError: it is encrypted, or compressed in another
+way."""
