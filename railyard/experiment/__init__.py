@@ -1,1 +1,1 @@
-"""What an experiment is: the fields of its YAML file, and the settings of the schemes."""
+"""Experiments: the fields of their YAML files, and the settings of the schemes."""

@@ -1,6 +1,6 @@
-"""Which arenas there are: one module each in railyard/arenas/, found by its file and loaded by its name.
+"""The arenas: each is a module in railyard/arenas/, found by its file and loaded by its name.
 
-An experiment knows them by name. `railyard.run.arena` has what each can do and how it carries a run out.
+An experiment knows only their names. `railyard.run.arena` has their properties and how they carry out a run.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ def no_arena(name: str) -> str:
 
 @cache
 def load(name: str) -> Any:
-    """The arena of a module: its `ARENA`. Raises UserError where there is no such arena."""
+    """The arena of a module: its `ARENA`. Raises UserError if there is no such arena."""
     if name not in ARENAS:
         raise UserError(no_arena(name))
     return import_module(f"railyard.arenas.{name}").ARENA
 
 
 def is_exact(name: object) -> bool:
-    """Whether the same run gives the same bytes there, because time is virtual. False of a name that no arena has, as
-    in records of other versions."""
+    """Whether the same run gives the same bytes there, because time is virtual. False for unknown names, as in records
+    of other versions."""
     return name in ARENAS and bool(load(str(name)).exact)
 
 
 def counts_lateness(name: object) -> bool:
-    """Whether its emulator can be late and says how much; of a name that no arena has, too."""
+    """Whether its emulator can be late and reports how much. True for unknown names."""
     return name not in ARENAS or bool(load(str(name)).counts_lateness)

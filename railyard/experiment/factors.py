@@ -1,4 +1,4 @@
-"""A list in place of one value of a scheme's parameter is a factor: the scheme is played once with each value."""
+"""Factors: a list in place of one value of a scheme's parameter. The scheme is played once with each value."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ MOST_ENTRIES = 200
 
 
 def _values(name: str, value: Any) -> list[Any] | None:
-    """The values of a factor; None for what is one value. `thresholds: [95, 80]` is one, a list of such is a factor."""
+    """The values of a factor. None: it is one value. `thresholds: [95, 80]` is one value, a list of such pairs is a
+    factor."""
     if name == "thresholds":
         return value if isinstance(value, list) and any(isinstance(one, list) for one in value) else None
     return value if name in FACTORS and isinstance(value, list) else None
 
 
 def _entries(entry: Any) -> list[Any]:
-    """A scheme's entry once for each combination of the values of its factors."""
+    """A scheme's entries, one for each combination of the values of its factors."""
     if not isinstance(entry, dict):
         return [entry]
     factors = {name: values for name, value in entry.items() if (values := _values(name, value)) is not None}
@@ -41,7 +42,7 @@ def _word(value: Any) -> str:
 
 
 def with_factors(document: YamlDocument) -> YamlDocument:
-    """The file with a scheme's entry for each combination; errors still name its line. Raises UserError."""
+    """The file with an entry for each combination of factors. Errors still name its line. Raises UserError."""
     schemes = document.data.get("schemes")
     if not isinstance(schemes, list):
         return document

@@ -42,7 +42,7 @@ SCHEME_DESCRIPTION = {name: scheme.about for name, scheme in QUIC_SCHEMES.items(
     "tcp": "single-path kernel TCP",
     stacks.STACK_SCHEME: "another stack, over relays",
 }
-# The simulator has no kernel, and so none of the kernel's transports.
+# The simulator has no kernel, so it lacks the kernel's transports.
 NEEDS_KERNEL = "needs a kernel"
 
 # Fields of a scheme entry that are options of the programs, with the same names. The
@@ -59,12 +59,12 @@ if TYPE_CHECKING:
     Congestion = str
 else:
     Congestion = SETTINGS["cc"].annotation
-# Controllers that the kernel's TCP has too. Coupled ones it does not have, not even for MPTCP.
+# Controllers that the kernel's TCP also has. It has no coupled ones, not even for MPTCP.
 KERNEL_CONGESTION = ("cubic", "newreno", "bbr")
 
 _PATH_EVENT = r"[0-9]+(\.[0-9]{1,3})?:(add|remove|standby|available):[^:,]+"
 PATH_EVENTS = f"^{_PATH_EVENT}(,{_PATH_EVENT})*$"
-# Settings of the kernel's transports; they go before those of the experiment's `buffers`.
+# Settings of the kernel's transports, which override those of the experiment's `buffers`.
 CONTROLLER_SYSCTL = "net.ipv4.tcp_congestion_control"
 SYSCTL = r"^net\.(mptcp|ipv4)\.[a-z0-9_]+$"
 
@@ -145,7 +145,7 @@ class _SchemeEntry(Strict):
     @field_validator("thresholds", *SCHEME_SETTINGS, mode="before", check_fields=False)
     @classmethod
     def _word(cls, value: Any, info: ValidationInfo) -> Any:
-        """YAML reads a bare on and off as true and false, and a number where the setting is a text."""
+        """The text of a setting: YAML reads on and off as true and false, and digits as a number."""
         setting = SCHEME_SETTINGS.get(info.field_name or "")
         if isinstance(value, bool) and (setting is None or setting.kind in ("switch", "word", "text")):
             return "on" if value else "off"
@@ -208,7 +208,7 @@ class _SchemeEntry(Strict):
 
     @model_validator(mode="after")
     def _copies_what_it_limits(self) -> Self:
-        """A scheme that copies nothing, and is not told to, has no settings of copies."""
+        """Refuses settings of copies for a scheme that makes no copies."""
         given = self.quic_parameters()
         known = QUIC_SCHEMES.get(self.scheme)
         if known is None or "reinjection" in known.settings or "reinjection" in given:
@@ -223,7 +223,7 @@ class _SchemeEntry(Strict):
         return self
 
     def _check_thresholds_in_ms(self, given: dict[str, Any]) -> None:
-        """One that is not given is the scheme's own, or the transport's default."""
+        """Checks thresholds in ms. One that is not given is the scheme's own, or the transport's default."""
         own = QUIC_SCHEMES[self.scheme].settings
         first, second = (
             float(given.get(name, own.get(name, SETTINGS[name].default or 0))) for name in ("t_th1_ms", "t_th2_ms")
@@ -263,7 +263,7 @@ class _SchemeEntry(Strict):
         return {name: getattr(self, name) for name in QUIC_PARAMETERS if getattr(self, name) is not None}
 
     def base_label(self) -> str:
-        """The name in tables: the label given, else the scheme with those parameters that differ from the default."""
+        """The name in tables: the given label, else the scheme with the parameters that differ from the defaults."""
         if self.label:
             return self.label
         if self.stack is not None:
@@ -375,7 +375,7 @@ class LinkEvent(Strict):
 
     @model_serializer(mode="wrap")
     def _without_what_is_not_given(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Results and identities of events without the later fields are those of before."""
+        """Leaves out later fields that are not set, so that records and identities stay those of earlier versions."""
         later = ("mtu", "reorder", "reorder_delay_ms", "duplicate", "cross", "nat", "interface")
         return {name: value for name, value in dump(self).items() if value is not None or name not in later}
 
@@ -397,7 +397,7 @@ class LinkEvent(Strict):
 
 
 def _digits(value: float) -> str:
-    """With at most three decimals, as the programs take them."""
+    """The value with at most three decimals, which the programs take."""
     return f"{value:.3f}".rstrip("0").rstrip(".")
 
 
@@ -437,7 +437,7 @@ class FlowSettings(Strict):
         return self
 
     def keys(self) -> str:
-        """As mpshell's option `--flow` takes them."""
+        """The settings as keys of mpshell's option `--flow`."""
         given: dict[str, Any] = {"cc": self.cc, "path": self.path, "via": ":".join(self.via) or None}
         given |= {"rate": self.rate, "delay": self.delay_ms, "direction": self.direction, "count": self.count}
         given |= {"from": self.from_s, "to": self.to_s, "size": self.size_bytes, "pause": self.pause_ms}
@@ -493,7 +493,7 @@ class Experiment(Strict):
 
     @model_serializer(mode="wrap")
     def _without_later_fields(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Records and identities of experiments without them are those of before."""
+        """Leaves out later fields that are not set, so that records and identities stay those of earlier versions."""
         return {name: value for name, value in dump(self).items() if value or name != "flows"}
 
     @field_validator("arena")
@@ -577,7 +577,7 @@ def experiment_of(document: YamlDocument) -> Experiment:
 
 
 def _check_answer_of(experiment: Experiment, document: YamlDocument) -> None:
-    """An experiment of the project, or one beside this one."""
+    """Checks that `answer_of` names an experiment of the project, or one beside this one."""
     name = experiment.answer_of
     known = {file.stem for folder in (EXPERIMENTS_DIR, document.path.parent) for file in folder.glob("*.yaml")}
     if name is not None and name not in known:

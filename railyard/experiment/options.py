@@ -1,4 +1,4 @@
-"""An experiment from the command line: --set changes fields of a file, and --pair takes the place of one."""
+"""Experiments from the command line: --set changes fields of a file, and --pair takes the place of a file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def with_options(
 
 
 def _set_lines(document: YamlDocument, settings: Sequence[str]) -> dict[Location, int]:
-    """The fields that are set and are not in the file, which a sentence about them names: at the nearest part of it."""
+    """The lines for fields that are set and not in the file: that of the nearest part around each."""
     if not document.lines:
         return {}
     fields = [setting.partition("=")[0].split(".") for setting in settings]
@@ -64,7 +64,7 @@ def _set(data: dict[str, Any], setting: str) -> None:
         place = _within(place, part, setting)
     if isinstance(place, dict):
         for other in [name for name in place if bare(str(name)) == bare(last)]:
-            del place[other]  # the same field with or without its unit
+            del place[other]  # the same field, with or without its unit
         place[last] = value
         return
     place[_index(place, last, setting)] = value

@@ -1,4 +1,4 @@
-"""The schemes of QUIC and their settings, as the programs declare them in `lib/schemes/quic_settings.c`."""
+"""The QUIC schemes and their settings, which the programs declare in `lib/schemes/quic_settings.c`."""
 
 from __future__ import annotations
 

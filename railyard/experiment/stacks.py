@@ -1,8 +1,8 @@
-"""Other people's stacks: the files `peers/NAME/peer.yaml`, and the scheme entries `{stack: NAME, OPTION: VALUE}`.
+"""Third parties' stacks: the files `peers/NAME/peer.yaml`, and the scheme entries `{stack: NAME, OPTION: VALUE}`.
 
 A stack joins as two programs, the relays of both sides (docs/reference/stacks.md). The player speaks HTTP/1.1 to the
-client's relay over a Unix socket; the server's relay opens connections to xlink-server. Railyard knows nothing else of
-a stack than what its file says.
+client's relay over a Unix socket; the server's relay opens connections to xlink-server. Railyard knows
+only what a stack's file says.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class StackRun(FrozenModel):
 
 
 def known_stacks() -> list[str]:
-    """Those of the project."""
+    """The names of the project's stacks."""
     return sorted(path.parent.name for path in PEERS_DIR.glob(f"*/{FILE_NAME}"))
 
 
@@ -123,7 +123,8 @@ def find_stack(name: str, folder: Path) -> tuple[Path, Stack]:
 
 
 def _word(word: str, folder: Path) -> str:
-    """A word of a command: `bin:NAME` is a program of this project, a relative path is one of the file's folder."""
+    """A word of a command: `bin:NAME` is a program of this project, and a relative path is relative to the file's
+    folder."""
     if word.startswith("bin:"):
         return str(program_place(word[4:]))
     if word.startswith(("./", "../")):
@@ -132,7 +133,7 @@ def _word(word: str, folder: Path) -> str:
 
 
 def _command(stack: Stack, words: tuple[str, ...], file: Path) -> tuple[str, ...]:
-    """The words of a command. Raises UserError where its program is missing."""
+    """The words of a command. Raises UserError if its program is missing."""
     command = tuple(_word(word, file.parent) for word in words)
     program = shutil.which(command[0])
     if program is None and os.sep in command[0] and Path(command[0]).is_file():
@@ -147,13 +148,13 @@ def _command(stack: Stack, words: tuple[str, ...], file: Path) -> tuple[str, ...
 
 
 def _files(words: Iterable[str]) -> list[Path]:
-    """The files among the words, and where links among them lead."""
+    """The files among the words, and the targets of links among them."""
     named = [Path(word) for word in words if os.sep in word and Path(word).is_file()]
     return list(dict.fromkeys(path for file in named for path in (file, file.resolve())))
 
 
 def _options(stack: Stack, given: dict[str, str], file: Path) -> dict[str, str]:
-    """The options of a run: those given, and the defaults of the others."""
+    """The options of a run: the given ones, and the defaults of the others."""
     for name, value in given.items():
         option = stack.options.get(name)
         if option is None:
@@ -175,14 +176,14 @@ _Stamp = tuple[Path, int, int, int, int]
 
 
 def _stamp(file: Path) -> _Stamp:
-    """What changes with a file's content."""
+    """Properties that change with a file's content."""
     facts = file.stat()
     return file, facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
 
 
 @cache
 def _first_line(command: tuple[str, ...], _files_of_it: tuple[_Stamp, ...]) -> str | None:
-    """What a command prints first. It runs once for each state of its files."""
+    """The first line that a command prints. It runs once for each state of its files."""
     deadline, text = time.monotonic() + REVISION_LIMIT_S, b""
     try:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
@@ -235,8 +236,8 @@ def resolve_stack(name: str, given: dict[str, str], folder: Path) -> StackRun:
 
 def write_build(name: str, build: Path, out: Path) -> Path:
     """Writes into `out` a peer.yaml of the same stack with other programs: `build` is a program, which takes the place
-    of the first word of both commands, or a folder, whose files take the place of those with their names. A folder
-    with a peer.yaml of its own is what that says, and its file is returned. Raises UserError."""
+    of the first word of both commands, or a folder, whose files take the place of those with their names. If a
+    folder has its own peer.yaml, that file is returned instead. Raises UserError."""
     if (build / FILE_NAME).is_file():
         return (build / FILE_NAME).resolve()
     if not build.exists():
@@ -272,7 +273,7 @@ def entry_from(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    """YAML reads a bare on and off as true and false."""
+    """A value as text: YAML reads on and off as true and false."""
     if isinstance(value, bool):
         return "on" if value else "off"
     return str(value)
