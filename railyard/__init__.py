@@ -15,7 +15,7 @@ __all__ = ["Campaign", "Comparison", "Explained", "__version__", "compare", "loa
 
 
 def __getattr__(name: str) -> Any:
-    """What the API has is imported when it is used: the command line starts without it."""
+    """Imports the members of the API when they are used, so that the command line starts without them."""
     if name not in __all__:
         raise AttributeError(f"module 'railyard' has no attribute '{name}'")
     from railyard import api  # noqa: PLC0415
@@ -24,5 +24,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What a notebook completes."""
+    """The names that a notebook completes."""
     return __all__

@@ -60,12 +60,12 @@ class Campaign:
 
     @cached_property
     def tables(self) -> dict[str, pa.Table]:
-        """The tables of docs/reference/tables.md that are Parquet files of a campaign."""
+        """The tables of docs/reference/tables.md that a campaign has as Parquet files."""
         return tables_of(self.runs)
 
     @property
     def chunks(self) -> pa.Table:
-        """A row for each request: `chunks.to_pandas()` where pandas is."""
+        """A row for each request. With pandas: `chunks.to_pandas()`."""
         return self.tables["chunks"]
 
     @property
@@ -73,7 +73,7 @@ class Campaign:
         return list(dict.fromkeys(run.label for run in self.runs))
 
     def run(self, run_id: str | Run) -> Run:
-        """A run by its name, or one of `runs`. Raises UserError where there is no such run."""
+        """A run by its name, or one of `runs`. Raises UserError if there is no such run."""
         known = {run.run_id: run for run in self.runs}
         run_id = run_id.run_id if isinstance(run_id, Run) else run_id
         if run_id not in known:
@@ -81,15 +81,16 @@ class Campaign:
         return known[run_id]
 
     def replay(self, run_id: str | Run) -> go.Figure:
-        """Everything that happened in one run, on one axis of time."""
+        """A figure of everything that happened in one run, on one axis of time."""
         return draw(read_replay(self.folder / "runs" / self.run(run_id).run_id))
 
     def explain(self, run_id: str | Run, chunk: int | None = None) -> Explained:
-        """Why a chunk of a run took so long; by default the slowest. Raises UserError where the logs do not tell."""
+        """Explains the completion time of a chunk, by default the slowest. Raises UserError if the logs do not allow
+        it."""
         return Explained(explanation.explain(self.folder / "runs" / self.run(run_id).run_id, chunk))
 
     def rct_cdf(self, pair: str | None = None) -> go.Figure:
-        """The share of requests complete within t; of the first pair, where none is named."""
+        """The share of requests complete within t. `pair`: None for the first pair."""
         of_pair = cells(self.runs)
         if pair is not None and pair not in of_pair:
             raise UserError(f"{self.folder}: there is no pair '{pair}'; {near_miss(pair, of_pair)}")
@@ -101,7 +102,7 @@ class Campaign:
 
 @dataclass(frozen=True)
 class Explained:
-    """Why a chunk took as long as it did (docs/howto/explain.md). A notebook shows sentences and the table of parts."""
+    """The explanation of a chunk's time (docs/howto/explain.md). A notebook shows sentences and the table of parts."""
 
     explanation: Explanation
 
@@ -127,7 +128,7 @@ class Comparison:
 
     @property
     def sentences(self) -> list[str]:
-        """What is established."""
+        """The established differences, in words."""
         return differences.sentences(self.differences)
 
     @property
@@ -143,13 +144,13 @@ class Comparison:
 
 
 def load(name: str | Path, results: str | Path = RESULTS_DIR) -> Campaign:
-    """A campaign by its folder, or by its name in the results. Raises UserError where there is none."""
+    """A campaign by its folder, or by its name in the results. Raises UserError if there is none."""
     folder = find_run_or_campaign(str(name), Path(results))
     return Campaign(folder, *load_campaign(folder))
 
 
 def _yaml(field: str, value: object) -> str:
-    """A setting as text: also numbers of numpy, and paths."""
+    """A setting as YAML text. It may be a number of numpy or a path."""
 
     def plain(one: object) -> object:
         if isinstance(one, Path):
@@ -171,18 +172,18 @@ def play(
     arena: str | None = None,
     out: str | Path | None = None,
 ) -> Campaign:
-    """Plays an experiment, as `railyard run` does, or loads it where it is complete already.
+    """Plays an experiment, as `railyard run` does, or loads it if it is complete already.
 
     `experiment`: a YAML file, or the name of one in experiments/; without it `pairs` is needed. `pairs`, `schemes`: one
     name, or several. `settings`: fields of docs/reference/experiments.md by name, `{"player.bitrate": "8mbps"}`. Raises
-    UserError for what cannot be played.
+    UserError if it cannot be played.
     """
     pairs = [pairs] if isinstance(pairs, str) else pairs
     schemes = schemes if schemes is None or isinstance(schemes, str) else ",".join(schemes)
     if experiment is None and not pairs:
         raise UserError("play() needs an experiment, or pairs.")
     if arena is not None:
-        arena_of(arena)  # there is one of this name
+        arena_of(arena)  # raises UserError for an unknown name
     asked = of_pairs(pairs) if experiment is None else load_yaml(find_experiment(str(experiment)))
     changes = (
         dict(settings or {}) | ({} if arena is None else {"arena": arena}) | ({} if seeds is None else {"seeds": seeds})
@@ -206,7 +207,7 @@ def compare(
     campaign: Campaign, other: Campaign | None = None, *, against: str | None = None, by_pair: bool = False
 ) -> Comparison:
     """Compares the schemes of a campaign with one of them, by default as a report does; or each scheme of a campaign
-    with itself in another one. Raises UserError where there is nothing to compare."""
+    with itself in another one. Raises UserError if there is nothing to compare."""
     if other is not None:
         if against is not None:
             raise UserError("of two campaigns each scheme is compared with itself; leave out 'against'.")

@@ -1,4 +1,4 @@
-"""What the lab notebooks share: checks of answers. Each right answer is computed, from the traces or from plays."""
+"""Checks of answers in the lab notebooks. Right answers are computed, from traces or from plays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OPEN = "Not answered yet."
 
 @dataclass(frozen=True)
 class Check:
-    """What a cell says of an answer."""
+    """The result of a check, as a cell shows it."""
 
     right: bool
     words: str
@@ -25,7 +25,7 @@ def unanswered() -> Check:
 
 
 def is_open(answer: object) -> bool:
-    """Whether the cell still has the three dots that stand for an answer."""
+    """Whether the cell still has three dots in place of an answer."""
     return answer is ... or answer is None
 
 
@@ -34,7 +34,7 @@ def judged(right: bool, hint: str, praise: str = "") -> Check:
 
 
 def check(answer: float | str | EllipsisType | None, right: float | str, hint: str, within: float = 0.0) -> Check:
-    """`within`: how far a number may be off, as a share of the right one."""
+    """Checks an answer. `within`: the tolerated error of a number, as a share of the right one."""
     if is_open(answer):
         return unanswered()
     if isinstance(right, str):

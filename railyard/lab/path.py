@@ -1,4 +1,4 @@
-"""The checks of notebooks/lab-path.py: what a path is."""
+"""The checks of notebooks/lab-path.py, which is about paths."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAIR = "subway-1"
 WINDOW_MS, SLOW_MBPS = 500, 1.0
 CONTROLLED = "lab-equal-12"  # two paths of 12.03 Mbps, 20 ms
 CHUNK_BYTES = 1 << 20
-FULL = 1.04  # a queue is long enough if chunks take at most so many times as long as with DEEP
+FULL = 1.04  # a queue is long enough if chunks take at most this multiple of the time with DEEP
 DEEP = 100
 
 Number = float | EllipsisType | None
@@ -34,7 +34,7 @@ def mean_rate(wifi_mbps: Number, lte_mbps: Number) -> Check:
 
 
 def _both(checks: list[Check]) -> Check:
-    """The first one that is not right; the last one if all are."""
+    """The first check that is not right, else the last one."""
     return next((one for one in checks if not one.right), checks[-1])
 
 
@@ -45,8 +45,8 @@ def longest_silence(wifi_ms: Number, lte_ms: Number) -> Check:
 
 
 def both_slow(measured: Number, independent: Number, word: str | EllipsisType | None) -> Check:
-    """Shares of windows in which both paths are below a rate: measured, by the product of both shares, and which is
-    more."""
+    """Checks the share of windows in which both paths are below a rate, the product of both shares, and which is
+    larger."""
     slow = [downlink(name).rate_mbps(WINDOW_MS) < SLOW_MBPS for name in ("wifi", "lte")]
     shorter = min(map(len, slow))
     one, other = (of_path[:shorter] for of_path in slow)
@@ -73,7 +73,7 @@ def packets_in_flight(answer: Number) -> Check:
 
 
 def download(queue: str | None = None, chunk_bytes: int = CHUNK_BYTES) -> api.Campaign:
-    """A download over one path of constant rate, without pauses."""
+    """Plays a download over one path of constant rate, without pauses."""
     player = {"player.bitrate": "12mbps", "player.duration_s": 10, "player.chunk_bytes": chunk_bytes}
     settings: dict[str, Any] = player | ({} if queue is None else {"queue": queue})
     only = [{"scheme": "sp", "path": "primary"}]
@@ -81,7 +81,7 @@ def download(queue: str | None = None, chunk_bytes: int = CHUNK_BYTES) -> api.Ca
 
 
 def chunk_time(predicted_s: Number) -> Check:
-    """A prediction, compared with a play."""
+    """Compares a prediction with a play."""
     if is_open(predicted_s):
         return unanswered()
     hint = "What does the chunk take at the path's rate, and how long does the request take to come back?"
@@ -89,7 +89,7 @@ def chunk_time(predicted_s: Number) -> Check:
 
 
 def shortest_queue(packets: int | EllipsisType | None) -> Check:
-    """Long enough for the path to be full, and at most twice as long as it must be."""
+    """Checks that a queue is long enough to keep the path full, and at most twice as long as necessary."""
     if is_open(packets):
         return unanswered()
     if not isinstance(packets, int) or packets < 2:

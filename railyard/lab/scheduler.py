@@ -1,4 +1,4 @@
-"""What notebooks/lab-scheduler.py needs: compiles a scheduler in C into a simulator of its own, plays and checks it."""
+"""Compiles a scheduler in C into a simulator, plays it and checks it, for notebooks/lab-scheduler.py."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ BUILD_LIMIT_S = 600
 
 
 def build(code: str, tree: Path = ROOT / "build" / "lab") -> Path:
-    """The simulator with the scheduler `mine`, whose file this is. Raises UserError with the compiler's first words."""
+    """Builds the simulator with `code` as the scheduler `mine`. Raises UserError with the compiler's first error."""
     if not IN_CHECKOUT:
         raise UserError("a scheduler is compiled from the sources: use a checkout and its .venv.")
     if not (tree / "Makefile").is_file():
@@ -64,7 +64,7 @@ def build(code: str, tree: Path = ROOT / "build" / "lab") -> Path:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """With its times, so that make compiles only what is new."""
+    """Copies a folder with file times, so that make compiles only new files."""
     if source.is_dir():
         shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
     else:
@@ -73,8 +73,8 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def race(code: str, pairs: Sequence[str] = (FAR,), seeds: int = 2, out: Path | None = None) -> api.Campaign:
-    """Min-RTT, and the scheduler in its place, over the same links. Raises UserError where a program crashed or hung:
-    the requests that it did not make would be missing from all figures."""
+    """Plays min-RTT, and the scheduler in its place, over the same links. Raises UserError if a program crashed or
+    hung, because its missing requests would be missing in all figures."""
     program = build(code)
     document = of_pairs(pairs)
     others = {"cross": "500kbps", "cross_gaps": "random"}
@@ -112,7 +112,7 @@ def is_min_rtt(code: str) -> Check:
 
 
 def alternates(code: str, slower: str | EllipsisType | None) -> Check:
-    """A round robin, and the prediction of what becomes slower by it: 'median', 'maximum' or 'both'."""
+    """Checks a round robin, and the prediction of what it makes slower: 'median', 'maximum' or 'both'."""
     if is_open(slower):
         return unanswered()
     campaign = race(code)
@@ -129,14 +129,14 @@ def alternates(code: str, slower: str | EllipsisType | None) -> Check:
 
 
 def waits(code: str) -> Check:
-    """Whether the scheduler spares the slow path where that pays."""
+    """Whether the scheduler avoids the slow path if that pays."""
     ratio = _ratio(race(code))
     ratio_text = f"The median is {ratio:.2f} times that of min-RTT."
     return judged(ratio <= SPARED, f"{ratio_text} Get it to {SPARED:g} or less.", ratio_text)
 
 
 def harms_nobody(code: str) -> Check:
-    """Whether a scheduler that waits where that pays is as good where both paths are worth using."""
+    """Whether a scheduler that waits is as good as min-RTT if both paths are worth using."""
     if not (first := waits(code)).right:
         return Check(False, f"Not yet: the exercise before comes first. {first.words.removeprefix('Not yet. ')}")
     ratio = _ratio(race(code, (NEAR,)))

@@ -1,4 +1,4 @@
-"""The checks of notebooks/lab-tail.py: why a tail is slow."""
+"""The checks of notebooks/lab-tail.py, which is about slow tails."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Number = float | EllipsisType | None
 
 
 def quantile(function: Callable[[Sequence[float], float], float | EllipsisType | None]) -> Check:
-    """A function of the values and the share, by the nearest rank."""
+    """Checks a function of values and a share that returns the quantile by nearest rank."""
     for values in SAMPLES:
         for share in (0.5, 0.95, 0.99):
             answer = function(values, share)
@@ -42,14 +42,14 @@ def slowest(campaign: api.Campaign, scheme: str, run_id: str | EllipsisType | No
 
 
 def cause(campaign: api.Campaign, scheme: str, bound: str | EllipsisType | None) -> Check:
-    """What bounded the largest part of the slowest chunk."""
+    """Checks the bound of the largest part of the slowest chunk."""
     run, chunk = _slowest(campaign, scheme)
     largest = max(campaign.explain(run.run_id, chunk.index).explanation.parts, key=lambda part: part.seconds)
     return check(bound, largest.bound, "Take the row of the table with the most ms; the answer is its 'bounded by'.")
 
 
 def avoidable(campaign: api.Campaign, scheme: str, share: Number) -> Check:
-    """How much of the slowest chunk's time the oracle saves, as a share."""
+    """Checks the share of the slowest chunk's time that the oracle saves."""
     _, chunk = _slowest(campaign, scheme)
     right = 1 - (chunk.oracle_s or 0.0) / chunk.rct_s
     return check(share, right, "The oracle's time is chunk.oracle_s; what is above it could have been avoided.", 0.02)
@@ -62,7 +62,7 @@ def price(campaign: api.Campaign, scheme: str, redundancy: Number) -> Check:
 
 
 def decided(seeds: int | EllipsisType | None, play: Callable[[int], api.Campaign], scheme: str, against: str) -> Check:
-    """So many places are enough for an interval of the p95, and not over twice as many as need be."""
+    """Checks that a number of places is enough for an interval of the p95, and at most twice the necessary number."""
     if is_open(seeds):
         return unanswered()
     if not isinstance(seeds, int) or not 1 <= seeds <= 60:
