@@ -123,6 +123,6 @@ bool xl_tls_is_complete(const xl_tls *);  /* handshake complete in the sense of 
 bool xl_tls_is_violation(const xl_tls *); /* the failure is not one of TLS: close with PROTOCOL_VIOLATION */
 uint8_t xl_tls_alert(const xl_tls *);
 const char *xl_tls_alert_name(uint8_t alert); /* "Handshake failed"; "unknown" for a number without a name */
-const char *xl_tls_alpn(const xl_tls *); /* selected protocol, "" before */
+const char *xl_tls_alpn(const xl_tls *);      /* selected protocol, "" before */
 
 #endif
