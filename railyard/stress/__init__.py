@@ -1,1 +1,1 @@
-"""The multipath stress corpus: scenarios in which paths fail, and what a transport must still do."""
+"""The multipath stress corpus: scenarios in which paths fail, with expectations of a transport."""

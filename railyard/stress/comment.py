@@ -1,4 +1,5 @@
-"""The comment on a pull request: what ran, with which power, the verdict, the worst pair. There is always one."""
+"""The comment on a pull request: the runs, their statistical power, the verdict, the worst pair. There is always
+one."""
 
 from __future__ import annotations
 
@@ -16,11 +17,11 @@ from railyard.stress.gate import CORPUS, StackVerdict
 from railyard.stress.output import cell_words
 from railyard.stress.run import FAIL
 
-LONGEST = "rct_p99"  # of a play of fewer than 100 requests: its longest one
+LONGEST = "rct_p99"  # in a play of fewer than 100 requests, the longest one
 
 
 def could_not(stack: str, baseline: Path, candidate: Path, reason: str) -> str:
-    """The comment where the gate could not run."""
+    """The comment if the gate could not run."""
     return (
         f"### Railyard gate, {stack}: could not run\n\n"
         f"**Nothing was compared.** A: `{baseline}`, B: `{candidate}`.\n\n{reason}\n"
@@ -28,7 +29,7 @@ def could_not(stack: str, baseline: Path, candidate: Path, reason: str) -> str:
 
 
 def worst_pair(verdict: StackVerdict) -> str:
-    """The play of the suite whose longest request grew most."""
+    """The play of the suite whose longest request grew most, in words."""
     candidates: list[tuple[float, str]] = []
     for row in verdict.rows:
         for one in row.comparisons:
@@ -110,7 +111,7 @@ def comment(verdict: StackVerdict) -> str:
 
 
 def further(verdict: StackVerdict) -> dict[str, Any]:
-    """What a line of the history has beyond that of any gate."""
+    """The members that a line of the history has in addition to those of every gate."""
     return {
         "stack": verdict.stack,
         "programs": [build.programs_sha256 for build in verdict.builds],

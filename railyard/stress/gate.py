@@ -1,4 +1,4 @@
-"""`railyard gate --stack`: two builds of one stack, compared by the plays of a suite and by the stress corpus."""
+"""`railyard gate --stack`: compares two builds of one stack by the plays of a suite and by the stress corpus."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from railyard.run.runspec import RunSpec
 from railyard.stress.run import FAIL, KERNEL, PASS, UNKNOWN, Cell, Matrix, Subject, run_stress
 from railyard.stress.scenario import Scenario, load_scenario
 
-CORPUS = "stress corpus"  # the row with every run of it
+CORPUS = "stress corpus"  # the row with all runs of the corpus
 SEEDS = 5  # of a scenario at most
 MOVED = 0.05  # a figure that crosses its threshold by less than this share of it is no regression
 TRIALS = 100
-GRID = ((1.2, 0.5), (2.0, 0.3))  # regressions whose power is said: times as long, in this share of the windows
+GRID = ((1.2, 0.5), (2.0, 0.3))  # regressions whose power is stated: (times as long, share of the windows)
 
 
 @dataclass(frozen=True)
 class StackBuild:
-    """One of the two."""
+    """One of the two builds."""
 
     title: str
     key: str
@@ -45,13 +45,13 @@ class StackBuild:
 
     @property
     def programs_sha256(self) -> dict[str, str]:
-        """Its files but for peer.yaml, whose words name folders."""
+        """The hashes of its files, without peer.yaml, whose words name folders."""
         return {name: value for name, value in self.run.sha256.items() if name != FILE_NAME}
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user wants compared."""
+    """The comparison that the user asked for."""
 
     stack: str
     options: dict[str, str]
@@ -81,7 +81,7 @@ class Change:
 
     @staticmethod
     def _by_far(passed: Cell, failed: Cell) -> bool:
-        """Whether a predicate that fails has a figure that is far from that of the run which passes."""
+        """Whether a failed predicate has a figure that is far from that of the run that passed."""
         there = {one.name: one.figure for one in passed.judged}
         for one in failed.failures:
             figure = there.get(one.name)
@@ -102,11 +102,11 @@ class Change:
 
 @dataclass(frozen=True)
 class StackVerdict(Verdict):
-    """All that was found of two builds."""
+    """The verdict on two builds."""
 
     stack: str
     builds: tuple[StackBuild, StackBuild]
-    matrices: tuple[Matrix, Matrix] | None  # none: both are the same files
+    matrices: tuple[Matrix, Matrix] | None  # None: both builds have the same files
     power: Sequence[power.AlarmRate]
 
     @cached_property
@@ -150,7 +150,7 @@ class StackVerdict(Verdict):
 
     @property
     def scores(self) -> str:
-        """How many scenarios each build passes."""
+        """The number of scenarios that each build passes, in words."""
         if self.matrices is None:
             return ""
         passed = [matrix.score(matrix.subjects[0]) for matrix in self.matrices]
@@ -177,7 +177,7 @@ def _build(asked: Asked, place: Path, role: str) -> StackBuild:
 
 
 def two_builds(asked: Asked) -> tuple[StackBuild, StackBuild]:
-    """First the baseline. Raises UserError."""
+    """The two builds, the baseline first. Raises UserError."""
     return _build(asked, asked.baseline, "baseline"), _build(asked, asked.candidate, "candidate")
 
 
@@ -196,7 +196,7 @@ def _plays(asked: Asked, version: StackBuild, tell: Tell) -> tuple[list[RunSpec]
 def _corpus(asked: Asked, version: StackBuild, tell: Tell) -> Matrix:
     of = Subject(version.entry, str(version.entry.label), KERNEL)
     scenarios = [file.read_bytes() for file in asked.scenarios]
-    # The runs' record says where the build lies.
+    # The runs' record has the build's folder.
     key = hashlib.sha256(repr([*scenarios, version.entry.stack]).encode()).hexdigest()[:8]
     place = Place(_folder() / "results" / f"stress-{of.label}-{version.key}-{key}", _folder() / "results")
     tell(f"{counted(len(asked.scenarios), 'scenario')} with {version.title}")
@@ -204,7 +204,7 @@ def _corpus(asked: Asked, version: StackBuild, tell: Tell) -> Matrix:
 
 
 def corpus_row(matrices: tuple[Matrix, Matrix], suite: Suite) -> Row:
-    """Every run of the corpus, each scenario a place of its own."""
+    """All runs of the corpus as one row, in which each scenario is a place."""
     pairs: list[tuple[Run, Run]] = []
     same = True
     label = matrices[0].subjects[0].label
@@ -218,7 +218,7 @@ def corpus_row(matrices: tuple[Matrix, Matrix], suite: Suite) -> Row:
 
 
 def run_stack_gate(asked: Asked, tell: Tell) -> StackVerdict:
-    """Raises UserError where there is nothing to compare."""
+    """Runs the gate. Raises UserError if there is nothing to compare."""
     begin = time.monotonic()
     both = two_builds(asked)
     titles = both[0].title, both[1].title
@@ -241,19 +241,19 @@ def run_stack_gate(asked: Asked, tell: Tell) -> StackVerdict:
 
 
 def _none(both: tuple[StackBuild, StackBuild]) -> tuple[Matrix, Matrix]:
-    """No scenario was asked for."""
+    """The matrices if no scenario was asked for."""
     one, other = (Matrix([], [Subject(version.entry, str(version.entry.label), KERNEL)], {}) for version in both)
     return one, other
 
 
 def power_of(old: list[Run], new: list[Run], places: Places, suite: Suite) -> list[power.AlarmRate]:
-    """What the suite would find: the differences of these plays, with signs drawn, are the noise."""
+    """The probabilities of regressions to be found. The noise is the differences of these plays with random signs."""
     rows = power.rows_of(old, new, places, [factor for factor, _ in GRID])
     most = max((len(row) for row in rows), default=0)
     return power.simulate(rows, suite, most, TRIALS, GRID) if most else []
 
 
 def scenarios_of(files: Sequence[Path], of: StackBuild) -> list[Path]:
-    """Those that say something of the stack."""
+    """The scenarios that apply to the stack."""
     subject = Subject(of.entry, str(of.entry.label), KERNEL)
     return [file for file in files if subject.cannot(load_scenario(file)[0]) is None]

@@ -1,4 +1,4 @@
-"""The matrix for people and for CI: the terminal, Markdown, JUnit XML, JSON."""
+"""The matrix for the terminal, and as Markdown, JUnit XML and JSON."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cell_words(cell: Cell) -> str:
 
 
 def marked(cell: Cell) -> str:
-    """In Markdown: a fail is bold."""
+    """A cell in Markdown, where a failure is bold."""
     return f"**{cell_words(cell)}**" if cell.verdict == FAIL else cell_words(cell)
 
 
@@ -49,7 +49,7 @@ def headline(matrix: Matrix) -> str:
 
 
 def unknown_words(matrix: Matrix) -> Iterator[str]:
-    """Each reason for a "?" with the columns that it is said of."""
+    """Each reason for a "?" with its columns."""
     of_reason: dict[str, list[str]] = {}
     for (_, label), cell in matrix.cells.items():
         if cell.verdict == UNKNOWN and label not in of_reason.setdefault(cell.reason, []):
@@ -77,7 +77,7 @@ def markdown(matrix: Matrix) -> str:
 
 
 def junit(matrix: Matrix) -> bytes:
-    """One test suite a stack, one test case a scenario."""
+    """JUnit XML with a test suite for each stack and a test case for each scenario."""
     root = ElementTree.Element("testsuites", name="railyard stress")
     for of in matrix.subjects:
         suite = ElementTree.SubElement(root, "testsuite", name=of.label)

@@ -1,5 +1,4 @@
-"""The matrix as a page of its own: what ran, each verdict with its figure and threshold, and the pages of the runs that
-fail."""
+"""The matrix as a page: the runs, each verdict with its figure and threshold, and links to the pages of failed runs."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from railyard.stress.predicates import Evidence, Judged
 from railyard.stress.run import FAIL, PASS, Cell, Matrix, Subject, replay
 from railyard.stress.scenario import Scenario
 
-WIDTH, HEIGHT = 320, 60  # of the curve of a run, in the units of its picture
+WIDTH, HEIGHT = 320, 60  # of a run's curve, in units of its picture
 CLASSES = {PASS: "pass", FAIL: "fail"}
 
 
@@ -31,7 +30,7 @@ class Failure:
     judged: list[Judged]
     command: str
     replay: str | None  # address of the run's page, from this one
-    curve: str | None  # points of the run's progress
+    curve: str | None  # points of the curve of the run's progress
     end_s: float
     event_s: float
 
@@ -54,7 +53,7 @@ def _curve(evidence: Evidence) -> str | None:
 
 
 def _replay_of(folder: Path, page: Path) -> str | None:
-    """Writes the run's own page; its address as the matrix names it. None where the run left too little for one."""
+    """Writes the run's page and returns its address, relative to the matrix. None: the run left too little for one."""
     try:
         own = write_replay(folder)
     except UserError:
@@ -79,7 +78,7 @@ def _failure(scenario: Scenario, of: Subject, cell: Cell, number: int, page: Pat
 
 
 def _dates(matrix: Matrix) -> str:
-    """When the runs that are shown began: a day, or the first and the last one."""
+    """The day on which the shown runs began, or the first and the last one."""
     began: set[datetime] = {
         Evidence.of(cell.folder).run.started for cell in matrix.cells.values() if cell.folder is not None
     }
@@ -88,7 +87,8 @@ def _dates(matrix: Matrix) -> str:
 
 
 def render(matrix: Matrix, page: Path) -> str:
-    """The page as HTML text. `page`: where it will be, so that it can name the runs' own pages, which this writes."""
+    """The page as HTML text. `page`: its future place, to which the addresses of the runs' pages are
+    relative. Writes these pages."""
     number_of = {of.label: number for number, of in enumerate(matrix.subjects)}
     failures = [_failure(one, of, cell, number_of[of.label], page) for one, of, cell in matrix.failures()]
     rows = [

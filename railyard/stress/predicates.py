@@ -1,4 +1,4 @@
-"""What is expected of a run, measured from the client's progress and the link logs: so of any stack."""
+"""Judges expectations of a run by the client's progress and the link logs, which every stack has."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from railyard.results.linklog.read import read_link_log
 from railyard.results.records import Run, load_run
 from railyard.stress.scenario import Expect, Gap, Ratio, Share, Window
 
-PLAYED_SLACK_S = 0.002  # `played_ms` is rounded: of a video that plays, less is no progress
+PLAYED_SLACK_S = 0.002  # `played_ms` is rounded: while a video plays, a smaller increase is no progress
 MIN_GOODPUT_BPS = 1.0
 
 
@@ -21,7 +21,7 @@ class Judged:
     """One predicate of one run."""
 
     name: str
-    figure: float | None  # None: nothing was there to measure
+    figure: float | None  # None: there was nothing to measure
     threshold: float | None
     unit: str
     passed: bool
@@ -30,7 +30,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a run left. Times are seconds on the clock of the links."""
+    """The logs of a run. Times are in s since t0 of the links."""
 
     run: Run
     folder: Path
@@ -54,7 +54,7 @@ class Evidence:
 
     @cached_property
     def completed_s(self) -> float | None:
-        """When the last byte had arrived; None where it did not."""
+        """The time at which the last byte arrived. None: it did not."""
         if self.run.outcome != "complete":
             return None
         return self.start_s + max(chunk.request_s + chunk.rct_s for chunk in self.run.chunks)
@@ -74,11 +74,11 @@ class Evidence:
         return points
 
     def bytes_at(self, time_s: float) -> float:
-        """The last sample until then."""
+        """Bytes received in order, by the last sample until then."""
         return max((here for at, here in self.position if at <= time_s), default=0.0)
 
     def window(self, asked: Window) -> tuple[float, float]:
-        """Where it begins and ends: with the load at the latest."""
+        """Begin and end of a window, which ends with the load at the latest."""
         end = self.end_s if self.completed_s is None else self.completed_s
         return asked.from_s, end if asked.to_s is None else min(asked.to_s, end)
 
@@ -87,8 +87,8 @@ class Evidence:
         return None if end <= begin else 8 * (self.bytes_at(end) - self.bytes_at(begin)) / (end - begin)
 
     def progress(self) -> Iterator[tuple[float, bool]]:
-        """Times at which bytes are known to have arrived, and whether more are waited for afterwards; first the
-        start. Samples are 100 ms apart; the first and the last byte of a request have their own time."""
+        """The times at which bytes are known to have arrived, with whether the client then waits for more. The first
+        one is the start. Samples are 100 ms apart; the first and the last byte of a request have their own times."""
         rate = self.run.config["player"]["bitrate_bps"] / 8
         open_requests, best, playing = set[int](), 0.0, False
         connecting = True
@@ -96,7 +96,7 @@ class Evidence:
         for event in self.events:
             at, name = self.start_s + event["t"], event["event"]
             if name == "request":
-                if not open_requests:  # what was before is no wait for this one
+                if not open_requests:  # the time before is no wait for this request
                     yield at, True
                 open_requests.add(event["chunk"])
                 connecting = False
@@ -112,7 +112,7 @@ class Evidence:
                 yield at, connecting or bool(open_requests)
 
     def gaps_s(self, asked: Window) -> list[float]:
-        """Every time without progress while something was waited for, within the window."""
+        """The durations without progress while the client waited for bytes, within the window, in s."""
         begin, end = asked.from_s, self.end_s if asked.to_s is None else asked.to_s
         gaps, last, waiting = [], begin, False
         for at, more in self.progress():
@@ -133,7 +133,7 @@ class Evidence:
 
 
 def judge(expect: Expect, of: Evidence, alone: Evidence | None) -> list[Judged]:
-    """Every predicate of one run. `alone`: the same stack over the path of `goodput_ratio`."""
+    """The predicates of one run, judged. `alone`: the same stack over the path of `goodput_ratio` alone."""
     judged = [_outcome(expect.outcome, of)]
     if expect.complete is not None:
         judged.append(_complete(expect.complete, of))

@@ -1,4 +1,4 @@
-"""The corpus from end to end: the runs of every scenario and stack, judged."""
+"""Runs and judges the corpus: every scenario with every stack."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NAME = "stress"
 SIM, KERNEL = "sim", "kernel"
 PASS, FAIL, UNKNOWN = "pass", "fail", "?"
 LATEST_US = 1000.0
-"""So late may the emulator be in virtual time: expectations are of tens of milliseconds and of percents."""
+"""The most that the emulator may be late in virtual time. Expectations are in tens of milliseconds and percents."""
 SCHEMES = ("cm", "vanilla-mp", "vanilla-mp,dialect=ietf", "xlink", "xlink-lean", "xlink+")
 STACKS = ("mptcp", "libxlink", "picoquic", "xquic", "noq", "tquic", "quic-go", "quiche", "s2n-quic")
 
@@ -39,7 +39,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Subject:
-    """One column of the matrix: a scheme or a stack with its options, and where it runs."""
+    """A column of the matrix: a scheme or a stack with its options, and its arena."""
 
     entry: SchemeEntry
     label: str  # as on the command line
@@ -47,7 +47,7 @@ class Subject:
 
     @property
     def option(self) -> str:
-        """As on the command line; of a stack with the name or the file of the entry, which `label` may shorten."""
+        """The option for the command line. A stack has the entry's name or file, which `label` may shorten."""
         named = [self.entry.stack or "", *(f"{key}={value}" for key, value in self.entry.stack_options.items())]
         shortened = self.entry.stack is not None and not self.label.startswith(named[0])
         return f"{'--stack' if self.entry.stack else '--scheme'} {','.join(named) if shortened else self.label}"
@@ -68,7 +68,7 @@ class Subject:
         return known.multipath if known else self.entry.scheme == "mptcp"
 
     def cannot(self, scenario: Scenario) -> str | None:
-        """Why a scenario says nothing of it."""
+        """Why a scenario does not apply to it. None: it does."""
         multipath = self.is_multipath
         if "multipath" in scenario.needs and not multipath:
             return "it uses one path"
@@ -78,7 +78,7 @@ class Subject:
 
 
 def subject(kind: str, label: str, arena: str | None = None) -> Subject:
-    """A scheme, or a stack, as NAME or NAME,OPTION=VALUE,… Raises UserError."""
+    """The subject of a label NAME or NAME,OPTION=VALUE,… `kind`: scheme or stack. Raises UserError."""
     name, *options = label.split(",")
     given: dict[str, Any] = {kind: name, "label": label}
     if name in ("sp", "tcp"):
@@ -101,7 +101,7 @@ def subject(kind: str, label: str, arena: str | None = None) -> Subject:
 
 
 def everything(tell: Tell) -> list[Subject]:
-    """Every scheme, and every stack that is built."""
+    """All schemes, and all stacks that are built."""
     subjects = [subject("scheme", label) for label in SCHEMES]
     if reason := arena_of(KERNEL).why_not():
         tell(f"stacks are left out: {reason}")
@@ -117,7 +117,7 @@ def everything(tell: Tell) -> list[Subject]:
 
 @dataclass(frozen=True)
 class Cell:
-    """One stack in one scenario: the worst of its runs."""
+    """The result of one stack in one scenario: that of its worst run."""
 
     verdict: str
     judged: list[Judged] = field(default_factory=list)
@@ -125,8 +125,8 @@ class Cell:
     gap_s: float | None = None  # the longest time without progress after the scenario's event
     runs: int = 0
     failed_runs: int = 0
-    folder: Path | None = None  # of the run that is shown
-    folders: tuple[Path, ...] = ()  # of all of them
+    folder: Path | None = None  # folder of the run that is shown
+    folders: tuple[Path, ...] = ()  # folders of all runs
 
     @property
     def failures(self) -> list[Judged]:
@@ -141,7 +141,7 @@ class Matrix:
     wall_s: float = 0.0
 
     def score(self, of: Subject) -> tuple[int, int]:
-        """How many scenarios it passes, of how many that say something of it."""
+        """The number of scenarios that it passes, and the number of those that apply to it."""
         own = [self.cells[one.name, of.label] for one in self.scenarios]
         return sum(cell.verdict == PASS for cell in own), sum(cell.verdict != UNKNOWN for cell in own)
 
@@ -155,7 +155,7 @@ class Matrix:
 
 
 def replay(scenario: Scenario, of: Subject) -> str:
-    """The command that does it again."""
+    """The command that repeats one cell."""
     where = f" --arena {of.arena}" if of.arena == KERNEL and TRANSPORT_OF_SCHEME[of.entry.scheme] == "quic" else ""
     return f"railyard stress {scenario.name} {of.option}{where}"
 
@@ -164,7 +164,7 @@ def replay(scenario: Scenario, of: Subject) -> str:
 
 
 def _alone(spec: RunSpec, path: str) -> RunSpec:
-    """The same stack over one of the paths."""
+    """The run with one of the paths alone."""
     paths = tuple(one for one in spec.paths if one.name == path)
     return spec.model_copy(
         update={
@@ -182,7 +182,7 @@ class Planned:
     scenario: Scenario
     of: Subject
     specs: list[RunSpec]
-    alone: list[RunSpec]  # one for each of `specs`, or none
+    alone: list[RunSpec]  # one for each of `specs`, or empty
 
 
 def plan(scenario: Scenario, document: YamlDocument, of: Subject, seeds: int | None = None) -> Planned:
@@ -206,7 +206,7 @@ def plan(scenario: Scenario, document: YamlDocument, of: Subject, seeds: int | N
 
 
 def _experiment(arena: str, planned: Sequence[Planned]) -> Experiment:
-    """What the record of the campaign says; its runs are not a product of pairs and schemes."""
+    """The experiment for the campaign's record. Its runs are not a product of pairs and schemes."""
     entries = {one.of.label: one.of.entry for one in planned}
     pairs = dict.fromkeys(one.scenario.pairs[0].first_found[0] for one in planned)
     return Experiment.model_validate(
@@ -222,9 +222,9 @@ def _experiment(arena: str, planned: Sequence[Planned]) -> Experiment:
 
 
 def counts(run: Run) -> bool:
-    """Whether a run is judged: also one that is void only because the emulator was late in virtual time, by so little
-    that no expectation can tell. Programs that ask for the time, or for packets that are not there, in a row cost the
-    emulator microseconds there (docs/howto/kernel.md)."""
+    """Whether a run is judged. It is also if it is void only because the emulator was late in virtual time by at most
+    LATEST_US. There, programs that poll for the time or for packets delay the emulator by microseconds
+    (docs/howto/kernel.md)."""
     fidelity = run.record["fidelity"]
     exact = is_exact(run.config.get("arena")) and not any(
         reason.startswith("link event") for reason in fidelity["reasons"]
@@ -275,8 +275,8 @@ def run_stress(
     tell: Tell,
     seeds: int | None = None,
 ) -> Matrix:
-    """Runs what is not there yet. `seeds`: so many of each scenario at most. Raises UserError, and KeyboardInterrupt
-    where the user stopped it."""
+    """Does the missing runs and judges all. `seeds`: the most seeds of each scenario. Raises UserError, and
+    KeyboardInterrupt if the user stopped it."""
     loaded = [load_scenario(file) for file in files]
     cells: dict[tuple[str, str], Cell] = {}
     for arena in dict.fromkeys(of.arena for of in subjects):

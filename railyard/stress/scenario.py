@@ -1,4 +1,4 @@
-"""A scenario of the corpus: an experiment over one pair, what is expected of each run, and where that comes from."""
+"""Scenarios of the corpus: an experiment over one pair, the expectations of each run, and their sources."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from railyard.base.yamlfile import FieldError, YamlDocument, find_yaml, load_yam
 from railyard.experiment.model import PATH_EVENTS, Experiment, Qlog, SchemeEntry, Strict
 
 STRESS_DIR = EXPERIMENTS_DIR / "stress"
-RATE_BPS = 1_000_000_000  # of a load: as a video it would be short of data all the time
+RATE_BPS = 1_000_000_000  # of a load: a video of this rate always lacks data
 WAIT_MS = 600_000
 BULK = {
     "bitrate_bps": RATE_BPS,
@@ -114,7 +114,7 @@ class Scenario(Experiment):
 
     @property
     def event_s(self) -> float:
-        """When the first link changes: the start where none does."""
+        """The time of the first link event, in s. Without one, the start: 0."""
         return self.link_events[0].t_s if self.link_events else 0.0
 
     @model_validator(mode="after")
@@ -127,7 +127,7 @@ class Scenario(Experiment):
 
 
 def find_scenario(name: str) -> Path:
-    """A path as given, `experiments/stress/NAME.yaml`, or the only scenario whose name begins so, as `03`."""
+    """A path as given, `experiments/stress/NAME.yaml`, or the only scenario whose name begins with it, such as `03`."""
     beginning = sorted(STRESS_DIR.glob(f"{name}-*.yaml")) if name.isdigit() else []
     return beginning[0] if len(beginning) == 1 else find_yaml(name, STRESS_DIR, "scenario")
 
