@@ -61,7 +61,7 @@ class Start(Page):
 
 
 class Running(Page):
-    """How the campaign that the form started comes on; a POST stops it."""
+    """The progress of the campaign that the form started. A POST stops it."""
 
     async def get(self) -> None:
         started = self.site.job.last
@@ -69,7 +69,7 @@ class Running(Page):
         self.draw("job.html.j2", started=started, name=name, limit_s=self.site.job.limit_s)
 
     def _name(self) -> str | None:
-        """The campaign's name among the results, once its folder is there."""
+        """The campaign's name in the results. None: its folder does not exist yet."""
         folder = self.site.job.folder()
         if folder is None:
             return None
@@ -128,7 +128,7 @@ def application(site: Site) -> Application:
         default_handler_class=NotFound,
         default_handler_args=given,
         xsrf_cookies=True,
-        # Cookies are a host's, whatever the port: `_xsrf` is that of other servers of Tornado here, such as Jupyter.
+        # Cookies belong to a host, whatever the port: other Tornado servers here, such as Jupyter, use `_xsrf`.
         xsrf_cookie_name=f"railyard_{site.port}_xsrf",
         xsrf_cookie_kwargs={"httponly": True, "samesite": "Strict"},
         compress_response=True,
@@ -157,6 +157,6 @@ async def _serve(results: Path, port: int, tell: Callable[[str], None], limit_s:
 
 
 def serve(results: Path, port: int, tell: Callable[[str], None], limit_s: float | None = None) -> None:
-    """Serves the results until it is interrupted. `tell` is given the address once it is there. `limit_s`: the time
-    of a campaign that the form starts. Raises UserError."""
+    """Serves the results until it is interrupted. `tell` gets the address once the server listens. `limit_s`: the time
+    limit of a campaign that the form starts. Raises UserError."""
     asyncio.run(_serve(results.resolve(), port, tell, limit_s))

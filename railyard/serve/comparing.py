@@ -1,4 +1,4 @@
-"""Comparisons, by the functions of `railyard compare`: schemes of a campaign, or two campaigns."""
+"""Comparisons of a campaign's schemes, or of two campaigns, by the functions of `railyard compare`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from railyard.serve.web import Page, title_of
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a page of comparisons shows."""
+    """The contents of a page of comparisons."""
 
     compared: list[Difference]
     sentences: list[str]
@@ -36,7 +36,7 @@ def _drawn(compared: Sequence[Difference]) -> Drawing | None:
 
 
 def compare(runs: Sequence[Run], chosen: Sequence[tuple[str, str]], notes: Sequence[str], by_pair: bool) -> Comparison:
-    """As `railyard compare` has it."""
+    """The same comparison as by `railyard compare`."""
     compared = differences.differences(runs, chosen, by_pair=by_pair)
     few = shortage.note(differences.shortages(runs, compared))
     remarks = [note for note in (few, *notes, differences.too_small(runs)) if note]

@@ -1,5 +1,5 @@
-"""The server's connections: how many there may be, how long one may be idle, and what happens when the system has no
-room for another."""
+"""The server's connections: their largest number, the limit of idle time, and the retry if the system refuses
+another."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from railyard.base.errors import UserError
 LOOPBACK = "127.0.0.1"
 MOST_BODY_BYTES = 64 << 10
 MOST_CONNECTIONS = 128
-IDLE_S = 60.0  # for a request to be complete, and between two requests
-PAUSE_S = 1.0  # before the next try where the system refused a connection
+IDLE_S = 60.0  # limit for a request to be complete, and between two requests
+PAUSE_S = 1.0  # before the next try after the system refused a connection
 
 
 def listening(port: int) -> list[socket.socket]:
-    """Raises UserError."""
+    """Listening sockets on the loopback interface. Raises UserError."""
     try:
         return bind_sockets(port, LOOPBACK)
     except OSError as error:
@@ -33,21 +33,21 @@ def listening(port: int) -> list[socket.socket]:
 
 
 def most_connections() -> int:
-    """A quarter of the descriptors that the process may have at most: pages open files too."""
+    """The largest number of connections: a quarter of the process's descriptors, as pages open files too."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST_CONNECTIONS if limit == resource.RLIM_INFINITY else max(1, min(MOST_CONNECTIONS, limit // 4))
 
 
 class Server(HTTPServer):
-    """Where there are as many connections as there may be, a new one ends the oldest: whoever holds many keeps nobody
-    out."""
+    """A server with a limit of connections. At the limit a new connection ends the oldest, so that a client with many
+    connections does not lock out others."""
 
     _most: int
     _streams: list[IOStream]
     _accepting: set[socket.socket]
 
     def accept_from(self, sockets: Sequence[socket.socket]) -> None:
-        """Answers whoever connects, until stop_accepting()."""
+        """Accepts connections until stop_accepting()."""
         self._most, self._streams, self._accepting = most_connections(), [], set(sockets)
         for one in sockets:
             asyncio.get_running_loop().add_reader(one, self._accept, one)
@@ -62,11 +62,11 @@ class Server(HTTPServer):
         try:
             connection, address = listener.accept()
         except (BlockingIOError, ConnectionAbortedError):
-            return  # it has gone again
+            return  # the client has closed it already
         except OSError as error:
             print(f"railyard: a connection cannot be taken: {error.strerror}; trying again.", file=sys.stderr)
             loop = asyncio.get_running_loop()
-            loop.remove_reader(listener)  # it would be called again at once
+            loop.remove_reader(listener)  # otherwise this is called again at once
             loop.call_later(PAUSE_S, self._resume, listener)
             return
         self.handle_stream(IOStream(connection, max_buffer_size=self.max_buffer_size), address)
@@ -84,7 +84,7 @@ class Server(HTTPServer):
 
 
 def server_of(pages: Application) -> Server:
-    """It answers once it is told where to accept_from()."""
+    """The server of the pages. It answers after accept_from()."""
     return Server(
         pages,
         max_body_size=MOST_BODY_BYTES,

@@ -1,4 +1,4 @@
-"""Distributions whose points are plays and requests: each leads to its run."""
+"""Distributions whose points are plays or requests, each with a link to its run."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from railyard.results.records import RESULT_OUTCOMES
 from railyard.serve.html import address
 from railyard.serve.store import Known
 
-POINTS = 200  # of each scheme, spread over its values
-TAIL = 40  # and its largest ones, each
+POINTS = 200  # for each scheme, spread over its values
+TAIL = 40  # and its largest values, each one
 HEIGHT = 380
-# Where a program failed, a scheme has no figure, as in `differences.sound`.
+# A scheme has no figure on a pair where a program failed, as in `differences.sound`.
 FAULTY = f"SELECT pair, label FROM runs WHERE NOT void AND outcome NOT IN {RESULT_OUTCOMES}"  # noqa: S608
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """What the points are: a column of a table."""
+    """The values of the points: a column of a table."""
 
     title: str
     axis: str
     table: str
     column: str
-    complete: str = "true"  # else its value is a bound, and it has no point
+    complete: str = "true"  # in SQL; if false, the value is a bound and has no point
     is_share: bool = False
 
 
@@ -57,7 +57,8 @@ def where(pairs: Sequence[str], labels: Sequence[str]) -> tuple[str, list[object
 
 
 def _points(known: Known, of: Distribution, condition: str, parameters: Sequence[object]) -> dict[str, list[Any]]:
-    """By scheme: value, share of all that are no larger, run, chunk; thinned, and whole in the tail."""
+    """The points of each scheme: value, share of values that are no larger, run, chunk. All of the tail, and some
+    others."""
     chunk = "chunk" if of.table == "chunks" else "NULL"
     sql = f"""
     WITH of_these AS (
@@ -94,7 +95,7 @@ def _trace(name: str, label: str, points: list[Any], style: Any, scale: float) -
 
 
 def distribution(known: Known, name: str, condition: str, parameters: Sequence[object]) -> Drawing | None:
-    """The share of requests or plays with no more than a value; None where there is none."""
+    """The share of requests or plays with at most a value. None: there are none."""
     of = DISTRIBUTIONS[name]
     points = _points(known, of, condition, parameters)
     if not points:

@@ -1,4 +1,4 @@
-"""How pages are drawn: our templates over those of the report, whose macros and styles they use."""
+"""The templates of pages, which use macros and styles of the report's templates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def environment() -> Environment:
 
 
 def source(name: str) -> str:
-    """One of our own style sheets or scripts, as it is."""
+    """One of the application's style sheets or scripts."""
     text, _, _ = environment().loader.get_source(environment(), name)  # type: ignore[union-attr]
     return text
 

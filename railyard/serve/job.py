@@ -19,17 +19,17 @@ from railyard.base.words import printable
 from railyard.run.folders import Identity, find_existing
 
 LIMIT_S = 120.0
-GRACE_S = 10.0  # to end cleanly, and keep completed runs
-LINES = 12  # of its output that are shown
+GRACE_S = 10.0  # for a clean end that keeps completed runs
+LINES = 12  # shown lines of its output
 
 
 @dataclass
 class Started:
     """A campaign that the form started."""
 
-    arguments: tuple[str, ...]  # of `railyard`
+    arguments: tuple[str, ...]  # for `railyard`
     runs: int
-    identity: Identity  # of its results
+    identity: Identity  # identity of its results
     begun: float = field(default_factory=time.monotonic)
     ended: float | None = None
     code: int | None = None
@@ -38,7 +38,7 @@ class Started:
 
     @property
     def command(self) -> str:
-        """As a person types it."""
+        """The command line of the campaign."""
         return shlex.join(("railyard", *self.arguments))
 
     @property
@@ -62,11 +62,11 @@ class Job:
         return self.last is not None and self.last.running
 
     def folder(self) -> Path | None:
-        """Where the results of the last one are, once there are any."""
+        """The folder of the last campaign's results. None: it does not exist yet."""
         return None if self.last is None else find_existing(self.last.identity, self._results)
 
     async def start(self, arguments: Sequence[str], runs: int, identity: Identity) -> None:
-        """Raises UserError where one is running."""
+        """Starts a campaign. Raises UserError if one is running."""
         if self.is_running:
             raise UserError("a campaign that was started here is still running; wait for it, or stop it.")
         self.last = started = Started(tuple(arguments), runs, identity)
@@ -100,7 +100,7 @@ class Job:
         started.ended = time.monotonic()
 
     async def stop(self) -> None:
-        """Ends it, cleanly where it does so in time."""
+        """Ends the campaign, cleanly if it does so within GRACE_S."""
         process, started = self._process, self.last
         if process is None or started is None or process.returncode is not None:
             return

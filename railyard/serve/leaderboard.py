@@ -1,5 +1,5 @@
-"""The leaderboard: of each campaign its schemes in the order of a figure, with intervals, over the places that all of
-them played. As a page of the application, or as a folder that any web server can serve."""
+"""The leaderboard: the schemes of each campaign in the order of a figure, with intervals, over the places that all of
+them played. It is a page of the application, or a folder that any web server can serve."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from railyard.stats.intervals import Interval
 FIGURES = {figure.name: figure for figure in COMPARED}
 DEFAULT = "rct_p95"
 PAGE, DATA, TABLE = "index.html", "leaderboard.json", "leaderboard.csv"
-WIDTH = 160  # of the picture of an interval, its own units
+WIDTH = 160  # of the picture of an interval, in its units
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Row:
     level: Interval
     figure: Figure
     behind: Difference | None
-    """Against the first of the table; the first has none."""
+    """The difference to the first scheme of the table. None for the first one."""
     scale: float = 1.0
 
     @property
@@ -64,7 +64,7 @@ class Row:
 
     @property
     def picture(self) -> tuple[float, float, float] | None:
-        """Low end, value and high end as places in a picture; None where the interval is not known."""
+        """Low end, value and high end as places in a picture. None: there is no interval."""
         ends = (self.level.low, self.level.value, self.level.high)
         if not all(map(math.isfinite, ends)) or self.scale <= 0:
             return None
@@ -89,7 +89,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Board:
-    """One campaign on the leaderboard. What it says may be read by anybody: no paths, no machine, no user."""
+    """One campaign on the leaderboard. It may be public, so it has no paths, no machine and no user."""
 
     name: str
     description: str
@@ -108,7 +108,8 @@ class Board:
 
 
 def at_common_places(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
-    """The runs of the schemes that played at the most places, at those that all of them played; and the others."""
+    """The runs of the schemes with the most places, at places that all of these played, and the labels of other
+    schemes."""
     places: dict[str, set[tuple[str, int]]] = {}
     for run in runs:
         places.setdefault(run.label, set()).add((run.pair, run.seed))
@@ -135,7 +136,7 @@ def _ranking(figure: Figure, by_label: dict[str, list[Run]]) -> Ranking:
 
 
 def board_of(known: Known, first: Figure) -> Board | None:
-    """The campaign's board, sorted by that figure and by every other; None where there are no two schemes to rank.
+    """The campaign's board, sorted by `first` and by every other figure. None: there are less than two schemes to rank.
     Raises UnfinishedError while its runs are read."""
     runs, left_out = at_common_places(differences.sound(known.runs()))
     by_label = grouped((run.label, run) for run in runs)
@@ -158,7 +159,7 @@ def board_of(known: Known, first: Figure) -> Board | None:
 
 
 def chosen(store: Store, names: Sequence[str]) -> list[Known]:
-    """The campaigns of the board: those named, else the newest of each name that is complete. Raises UserError."""
+    """The campaigns of the board: the named ones, else the newest complete one of each name. Raises UserError."""
     newest = store.newest()
     known = {one.campaign.experiment_name: one for one in newest} | {one.name: one for one in store.all()}
     for name in names:
@@ -188,7 +189,7 @@ def _records(boards: Sequence[Board]) -> list[dict[str, Any]]:
 
 
 def page_of(boards: Sequence[Board]) -> str:
-    """The page, complete in itself: no script, and nothing from elsewhere."""
+    """The page, without scripts and external files."""
     return str(
         environment()
         .get_template("public.html.j2")

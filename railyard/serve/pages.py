@@ -1,4 +1,4 @@
-"""Campaigns as they run, one campaign, one run; its replay and the explanation of a chunk."""
+"""The pages of campaigns, of one campaign, and of one run with its replay and the explanation of a chunk."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from railyard.serve.store import Known, NotThereError, Overview, written
 from railyard.serve.web import SANDBOX, Page, title_of
 from railyard.serve.work import UnfinishedError
 
-ROWS = 50  # of a page of runs
-LONGEST_REPEAT_S = 60.0  # a run without qlogs is repeated to explain it, if it took no longer than this
+ROWS = 50  # of a table of runs
+LONGEST_REPEAT_S = 60.0  # a run without qlogs that took at most this long is repeated to explain it
 MOST_DIGITS = 9
 REPORT = "report.html"
 ORDERS = {
@@ -63,7 +63,7 @@ def _heads() -> list[str]:
 
 
 class Campaigns(Page):
-    """The list, which says how those under way come on."""
+    """The list of campaigns, with the progress of those under way."""
 
     async def get(self) -> None:
         words = self.get_query_argument("words", "")
@@ -91,7 +91,7 @@ def _matches(row: Overview, words: str) -> bool:
 
 @dataclass(frozen=True)
 class Filter:
-    """Which runs a page is about; all of them, where nothing is chosen."""
+    """The selection of runs of a page. Empty choices select all."""
 
     pairs: list[str]
     labels: list[str]
@@ -115,7 +115,7 @@ class Filter:
 
 
 def filter_of(page: Page, known: Known) -> Filter:
-    """What a request asks for. Raises UserError for a pair or scheme that the campaign has not."""
+    """The selection in a request. Raises UserError for a pair or scheme that the campaign does not have."""
     asked = {name: page.get_query_arguments(name) for name in ("pair", "scheme")}
     runs = known.tables()["runs"]
     names = [list(dict.fromkeys(runs.column(column).to_pylist())) for column in ("pair", "label")]
@@ -128,7 +128,7 @@ def filter_of(page: Page, known: Known) -> Filter:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What the page of a campaign is drawn from."""
+    """The data of a campaign's page."""
 
     overview: Overview
     filter: Filter
@@ -165,7 +165,7 @@ class OneCampaign(Page):
         return int(text)
 
     def _link(self, number: int) -> str:
-        """The same page with another part of the table of runs."""
+        """The address of the page with another part of the table of runs."""
         pairs = [
             (name, value) for name in ("pair", "scheme", "order", "of") for value in self.get_query_arguments(name)
         ]
@@ -190,7 +190,7 @@ class OneCampaign(Page):
 
 
 def _summary(runs: list[Run]) -> list[tuple[str, int, list[str]]]:
-    """One row a scheme: its label, the number of its plays that count, and its figures as tables show them."""
+    """A row for each scheme: its label, the number of its plays that count, and its figures as in tables."""
     by_label = grouped((run.label, run) for run in sound(runs))
     shown = [figure for figure in FIGURES if figure.head]
     labels = dict.fromkeys(run.label for run in runs if not run.void)
@@ -222,7 +222,7 @@ class OneRun(Page):
 
     @staticmethod
     def _siblings(known: Known, run: Run) -> list[tuple[str, str]]:
-        """The other schemes at the same place."""
+        """The other schemes at the same place, and their runs."""
         sql = "SELECT label, run_id FROM runs WHERE pair = ? AND seed = ? AND run_id <> ? ORDER BY label"
         try:
             return [(label, run_id) for label, run_id in known.ask(sql, [run.pair, run.seed, run.run_id])]
@@ -271,7 +271,7 @@ class Replay(OneRun):
 
 
 class Report(Page):
-    """The campaign's report, where it has one: the file, whatever is in it, in an origin of its own."""
+    """The file of the campaign's report, whatever its contents, in its own origin."""
 
     async def get(self, name: str) -> None:
         known = await self.read(lambda: self.site.store.find(name))

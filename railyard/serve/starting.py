@@ -1,4 +1,4 @@
-"""The form: its rows are the settings that player and schemes declare, and what it makes is a `railyard run`."""
+"""The form that starts a `railyard run`. Its rows are the declared settings of player and schemes."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from railyard.traces.library import at_hand
 
 ARENA = "sim"
 MOST_RUNS = 24
-MOST_VIDEO_BYTES = 256_000_000  # of all runs together: some ten seconds of a core
+MOST_VIDEO_BYTES = 256_000_000  # of all runs together, which takes about ten seconds of a core
 MOST_SEEDS = 12
 PLAYER, SCHEME, RUN = "player.", "scheme.", "run."
-OF_THE_RUN = ("start_offset_ms", "congestion", "time_limit_s")  # of an experiment's own fields
+OF_THE_RUN = ("start_offset_ms", "congestion", "time_limit_s")  # among an experiment's own fields
 
 
 @dataclass(frozen=True)
 class Row:
-    """One field of the form. `words`: what it may be, where that is a choice."""
+    """One field of the form. `words`: its values, if it is a choice."""
 
     name: str
     label: str
@@ -45,7 +45,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a form came to: the arguments of `railyard`, and where its results go."""
+    """The result of a form: the arguments of `railyard`, and the identity of its results."""
 
     arguments: tuple[str, ...]
     runs: int
@@ -95,8 +95,7 @@ def pair_names() -> list[str]:
 
 
 def _number(text: str, *kinds: type) -> Any:
-    """The text as the first of these numbers that it is; where it is none, as it is: the settings say what they
-    take."""
+    """The text as a number of the first kind that fits, else the text, about which the settings report an error."""
     for kind in kinds:
         with suppress(ValueError):
             return kind(text)
@@ -104,7 +103,7 @@ def _number(text: str, *kinds: type) -> Any:
 
 
 def _scheme(form: Mapping[str, str]) -> dict[str, Any]:
-    """The first scheme, with what is set of it."""
+    """The first scheme with its settings."""
     entry: dict[str, Any] = {"scheme": form.get("scheme", "")}
     for name, text in _given(form, SCHEME, {"cc": None, **SCHEME_SETTINGS}):
         setting = SCHEME_SETTINGS.get(name)
@@ -114,7 +113,7 @@ def _scheme(form: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _given(form: Mapping[str, str], prefix: str, known: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """What the form says of these settings. Raises UserError for one that there is not."""
+    """The values of these settings in the form. Raises UserError for an unknown one."""
     for name, text in form.items():
         bare = name.removeprefix(prefix)
         if name.startswith(prefix) and text:
@@ -127,7 +126,7 @@ def _value(text: str) -> Any:
 
 
 def _settings(form: Mapping[str, str], beside: Sequence[str]) -> list[str]:
-    """Each as --set takes it."""
+    """The settings as values of --set."""
     entry = _scheme(form)
     others = [{"scheme": name} for name in beside if {"scheme": name} != entry]
     changed = {"schemes": [entry, *others]}
@@ -142,7 +141,7 @@ def _check(what: str, value: str, known: Iterable[str]) -> None:
 
 
 def asked_of(form: Mapping[str, str], beside: Sequence[str]) -> Asked:
-    """Raises UserError, with a sentence for whoever filled the form in."""
+    """Reads the form. Raises UserError with a sentence for its user."""
     pair, seeds = form.get("pair", ""), _number(form.get("seeds") or "1", int)
     _check("pair", pair, pair_names())
     for name in (form.get("scheme", ""), *beside):

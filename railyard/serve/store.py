@@ -1,7 +1,7 @@
-"""What lies in the folder of results, read once and again only where it has changed.
+"""The contents of the folder of results. Files are read again only if they have changed.
 
-Tables of a campaign are its Parquet files, and DuckDB answers what a page asks of them. The runs of a campaign under
-way, and of one that an older schema wrote, are read from their folders, each run once.
+The tables of a campaign are its Parquet files, which pages query by DuckDB. The runs of a campaign under way, or with
+an older schema, are read from their folders, each run once.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from railyard.serve.work import UnfinishedError, Work
 
 FILES = ("campaign.json", "exhibit.json", "population.json", "folder.json", "answer.json")
 TABLES = ("runs.parquet", "chunks.parquet", "links.parquet", "plays.parquet", "runs")
-AT_ONCE = 4  # runs that a page reads while it is asked for; more of them are read beside it
+AT_ONCE = 4  # runs that a page reads itself; more are read in the background
 
 Stamp = tuple[tuple[int, int], ...]
 Written = tuple[str, tuple[int, int]]
 
 
 class NotThereError(UserError):
-    """A name that no result has."""
+    """There are no results of that name."""
 
 
 @dataclass(frozen=True)
 class Overview:
-    """A campaign as the list has it."""
+    """A campaign in the list."""
 
     name: str
     title: str
@@ -75,12 +75,12 @@ def _stamp(file: Path) -> tuple[int, int]:
 
 
 def written(run: Path) -> Written:
-    """A run's name, and when it was written: a void run is replaced when it is repeated."""
+    """A run's name and the state of its record, because a void run is replaced when it is repeated."""
     return run.name, _stamp(run / "run.json")
 
 
 class Known:
-    """A campaign, with all that was read of it so far."""
+    """A campaign with everything that was read of it so far."""
 
     def __init__(self, campaign: StoredCampaign, work: Work | None) -> None:
         self.name, self.folder = campaign.name, campaign.folder
@@ -95,12 +95,12 @@ class Known:
         self._lock = threading.RLock()
 
     def stamp(self) -> Stamp:
-        """Changes whenever a run is added, a table written or the campaign started again."""
+        """A value that changes when a run is added, a table is written or the campaign is started again."""
         return tuple(_stamp(self.folder / name) for name in (*FILES, *TABLES))
 
     @property
     def campaign(self) -> StoredCampaign:
-        """As it is now."""
+        """The campaign in its present state."""
         with self._lock:
             if self._seen != (now := self.stamp()):
                 self._seen, self._campaign = now, StoredCampaign(self.name, self.folder)
@@ -112,14 +112,14 @@ class Known:
 
     @property
     def is_gathered(self) -> bool:
-        """Whether its tables are of all runs that are there."""
+        """Whether its tables have all of its runs."""
         campaign = self.campaign
         return campaign.in_parquet is not None and campaign.in_parquet == campaign.runs_whole
 
     # --- counts -------------------------------------------------------------------------------------------------------
 
     def _count_ends(self) -> tuple[int, int]:
-        """Void runs, and those that a program's fault ended."""
+        """The numbers of void runs and of runs that ended with a program's fault."""
         campaign = self.campaign
         if campaign.plays is not None or not campaign.record:
             return 0, 0
@@ -139,7 +139,7 @@ class Known:
         return self._ends[key]
 
     def _left(self) -> str:
-        """The time left, by the pace since the campaign was last started."""
+        """The time left, in words, by the pace since the campaign was last started."""
         campaign = self.campaign
         begin, missing = moment(campaign), len(campaign.asked) - campaign.runs_whole
         ends = [_stamp(folder / "run.json")[0] / 1e9 for folder in campaign.whole]
@@ -147,7 +147,7 @@ class Known:
         return left_words(max(recent) - begin, len(recent), missing).removeprefix(", ") if recent else ""
 
     def overview(self, *, newest: bool = False) -> Overview:
-        """Raises UserError where the tables cannot be read."""
+        """The campaign's row in the list. Raises UserError if its tables cannot be read."""
         with self._lock:
             campaign = self.campaign
             try:
@@ -184,7 +184,7 @@ class Known:
             future = self._work.begin((self.folder, "read", tuple(folders)), lambda: self._read(missing))
             if not future.done():
                 raise UnfinishedError(f"Reading the runs: {len(folders) - len(missing)} of {len(folders)}.")
-            future.result()  # raises what kept them from being read
+            future.result()  # raises the error of reading, if any
         else:
             self._read(missing)
         return [self._runs[key] for key in folders]
@@ -203,7 +203,7 @@ class Known:
             return self._tables[1]
 
     def runs(self) -> list[Run]:
-        """What comparing needs of each run. Raises UnfinishedError while they are read."""
+        """The runs, for comparisons. Raises UnfinishedError while they are read."""
         with self._lock:
             now = self.stamp()
             if self._compared is None or self._compared[0] != now:
@@ -213,11 +213,11 @@ class Known:
             return self._compared[1]
 
     def ask(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """The answer of DuckDB over the tables `runs`, `chunks` and `links`, which can read nothing else."""
+        """DuckDB's answer over the tables `runs`, `chunks` and `links`. A query can read nothing else."""
         return [tuple(row.values()) for row in self.rows(sql, parameters)]
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
-        """The same, each row by the names of its columns."""
+        """The answer as mappings by the names of columns."""
         with self._lock:
             now = self.stamp()
             if self._database is None or self._database[0] != now:
@@ -232,8 +232,8 @@ class Known:
             return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
 
     def run_folder(self, run_id: str) -> Path | None:
-        """The folder of a completed run that lies where it should; the name comes from the results, never from a
-        request. None: the campaign is kept without its runs' folders."""
+        """The folder of a completed run within the campaign. Its name comes from the results, never from a request.
+        None: the campaign is kept without its runs' folders."""
         folder = self.folder / "runs" / run_id
         inside = folder.resolve() == (self.folder / "runs").resolve() / run_id
         return folder if run_id in self.run_ids() and inside and (folder / "run.json").is_file() else None
@@ -245,7 +245,7 @@ class Known:
 
 
 class Store:
-    """`work`: reads many runs beside a page; without it whoever asks waits."""
+    """The campaigns of a folder. `work`: reads many runs in the background. None: pages wait."""
 
     def __init__(self, results: Path, work: Work | None = None) -> None:
         self.results, self._work = results, work
@@ -253,7 +253,7 @@ class Store:
         self._lock = threading.Lock()
 
     def all(self) -> list[Known]:
-        """Every campaign there is now, but those whose name no address can have."""
+        """All present campaigns, except for those whose name cannot be in an address."""
         with self._lock:
             campaigns = [one for one in self._found() if one.name_problem is None]
             known = self._known
@@ -266,7 +266,7 @@ class Store:
         return find_campaigns(self.results) if self.results.is_dir() else []
 
     def overviews(self) -> tuple[list[Overview], list[str]]:
-        """The list, those started last first; and a sentence for each that cannot be read."""
+        """The list, the last started first, and a sentence for each campaign that cannot be read."""
         known, rows = self.all(), list[Overview]()
         broken = list(filter(None, (one.name_problem for one in self._found())))
         newest = {campaign.folder for campaign in newest_of([one.campaign for one in known]).values()}
@@ -279,14 +279,14 @@ class Store:
         return sorted(rows, key=lambda row: (not row.running, -begun[row.name])), broken
 
     def find(self, name: str) -> Known:
-        """Raises NotThereError."""
+        """The campaign of that name. Raises NotThereError."""
         known = {one.name: one for one in self.all()}
         if name not in known:
             raise NotThereError(f"there is no campaign '{name}' in {self.results}; {near_miss(name, known)}")
         return known[name]
 
     def newest(self) -> list[Known]:
-        """The campaign started last, for each name."""
+        """The campaign that was started last, for each name."""
         known = {one.folder: one for one in self.all()}
         newest = newest_of([one.campaign for one in known.values()])
         return [known[campaign.folder] for campaign in newest.values()]

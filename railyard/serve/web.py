@@ -1,7 +1,7 @@
-"""What every page of the application has in common: who may ask for it, how it is drawn, what an error looks like.
+"""The common parts of all pages of the application: access, templates and errors.
 
-Only pages of this server, or a person at the address bar, may ask: the Host must be a name of this machine (DNS
-rebinding), the Origin this server's, and a form carries a token. Names from the results are escaped by the templates.
+Only pages of this server, or a user at the address bar, have access: Host must be a name of this machine (DNS
+rebinding), Origin this server's, and a form carries a token. Templates escape names from the results.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-# Pages from the results have their scripts inside. They run in an origin of their own and can reach nothing.
+# Pages from the results have inline scripts. They run in their own origin and can access nothing.
 SANDBOX = (
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -53,7 +53,7 @@ def plotly_packed() -> bytes:
 
 @dataclass
 class Site:
-    """What the pages work with."""
+    """The shared objects of all pages."""
 
     store: Store
     work: Work
@@ -70,7 +70,7 @@ class Site:
 
 
 class Page(RequestHandler):
-    """A page. What it reads, it reads outside of the loop that answers."""
+    """A page. It reads files outside of the event loop."""
 
     def initialize(self, site: Site) -> None:
         self.site = site
@@ -86,7 +86,7 @@ class Page(RequestHandler):
             raise HTTPError(403, reason=refused)
 
     def _refused(self) -> str | None:
-        """Why the request is not answered; None where it is."""
+        """Why the request is refused. None: it is not."""
         headers, site = self.request.headers, self.site
         if headers.get("Host", "").lower() not in site.hosts:
             return "The Host is none of this server's."
@@ -99,7 +99,7 @@ class Page(RequestHandler):
         return None
 
     def head(self, *names: str) -> Any:
-        """RFC 9110 section 9.1: GET and HEAD are for every page. Tornado leaves the body out."""
+        """Answers HEAD like GET, as RFC 9110 section 9.1 requires. Tornado omits the body."""
         return self.get(*names)
 
     async def read(self, make: Callable[[], Any]) -> Any:
@@ -110,7 +110,7 @@ class Page(RequestHandler):
         self.finish(environment().get_template(template).render(**data))
 
     def asked(self, name: str, known: dict[str, Any] | list[str] | tuple[str, ...], default: str) -> str:
-        """A parameter that takes one of these words. Raises HTTPError."""
+        """The value of a parameter that takes one of these words. Raises HTTPError."""
         value = self.get_query_argument(name, default)
         if value not in known:
             raise UserError(f"{name} takes {', '.join(filter(None, known))}, not '{value}'.")
@@ -120,7 +120,7 @@ class Page(RequestHandler):
         error = more["exc_info"][1] if "exc_info" in more else None
         if isinstance(error, UnfinishedError):
             self.set_status(202)
-            self.draw("wait.html.j2", words=str(error))  # it asks again until the page is ready
+            self.draw("wait.html.j2", words=str(error))  # this page reloads until the other is ready
             return
         sentence = {
             404: "There is no such page.",
@@ -153,7 +153,7 @@ class NotFound(Page):
 
 
 class Asset(Page):
-    """Our own style sheets and scripts, and the plotting library; there is no folder behind it."""
+    """The style sheets, the scripts and the plotting library. No folder is served."""
 
     def get(self, name: str) -> None:
         if name == "plotly.js":

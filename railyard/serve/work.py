@@ -1,4 +1,4 @@
-"""Long computations: one at a time in a thread of their own, each remembered under what it depends on."""
+"""Long computations, one at a time in another thread. Results are remembered by a key with all dependencies."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 REMEMBERED = 24
-PATIENCE_S = 0.4  # how long a page waits before it says that it is not ready
+PATIENCE_S = 0.4  # time that a page waits before it says that it is not ready
 
 
 class UnfinishedError(Exception):
-    """The page is asked for again until it is ready; the words say what is being done."""
+    """A page is not ready and must be requested again. The message says what is being done."""
 
 
 def _failed(future: Future[Any] | asyncio.Future[Any]) -> bool:
@@ -23,12 +23,12 @@ def _failed(future: Future[Any] | asyncio.Future[Any]) -> bool:
 class Work:
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="railyard-work")
-        self._known: dict[Hashable, Future[Any]] = {}  # those asked for last at the end
+        self._known: dict[Hashable, Future[Any]] = {}  # the last requested ones at the end
         self._lock = threading.Lock()
 
     def begin(self, key: Hashable, make: Callable[[], Any]) -> Future[Any]:
-        """The computation of that key: the one that is known, or a new one. One that failed is given once more, to who
-        waits for it, and then tried again."""
+        """The computation of a key: the known one or a new one. A failed one is returned once more, for callers that
+        wait for it, and then tried again."""
         with self._lock:
             future = self._known.pop(key, None) or self._pool.submit(make)
             if not _failed(future):
@@ -44,12 +44,12 @@ class Work:
                 del self._known[key]
 
     async def made(self, key: Hashable, make: Callable[[], Any], words: str) -> Any:
-        """What it came to. Raises UnfinishedError while it is under way."""
+        """The result of a computation. Raises UnfinishedError while it is under way."""
         future = self.begin(key, make)
         waited = asyncio.wrap_future(future)
         done, _ = await asyncio.wait({waited}, timeout=PATIENCE_S)
         if not done:
-            waited.add_done_callback(_failed)  # who asks next is told; asyncio would print it
+            waited.add_done_callback(_failed)  # the next request gets the error; without this asyncio would print it
             raise UnfinishedError(words)
         if _failed(future):
             with self._lock:
