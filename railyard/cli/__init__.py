@@ -1,1 +1,1 @@
-"""The command line: each command of `railyard`, and the reference pages that are made from them."""
+"""The command line: the commands of `railyard`, and the reference pages that are made from them."""

@@ -47,7 +47,7 @@ def archive_command(
 
 
 def repeat_archive(file: Path, program: Path | None, stack: Path | None, *, yes: bool) -> bool:
-    """Whether every run that can be repeated has the same bytes."""
+    """Repeats an archive. Returns whether all runs that can be repeated have the same bytes."""
     with opened(file, program_file=program, stack=stack) as archive:
         for change in archive.changes:
             console.print(f"it may differ: {change}", soft_wrap=True)

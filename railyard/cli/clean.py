@@ -1,4 +1,4 @@
-"""`railyard clean`: removes the results that it is told to, after showing them and asking. Nothing else removes any."""
+"""`railyard clean`: removes selected results, after showing them and asking. No other command removes results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _age(text: str) -> timedelta:
 
 
 def _outermost(results: Path) -> list[StoredCampaign]:
-    """The folders of results; what lies within one of them is part of it."""
+    """The folders of results, without those within others, which are part of them."""
     outermost: list[StoredCampaign] = []
     for campaign in find_campaigns(results):
         if not any(campaign.folder.is_relative_to(other.folder) for other in outermost):
@@ -44,11 +44,11 @@ def _outermost(results: Path) -> list[StoredCampaign]:
 
 
 def _meant(given: str, results: Path, known: Sequence[StoredCampaign]) -> list[StoredCampaign]:
-    """The folders that a name, a pattern or a path stands for. Raises UserError where it stands for none."""
+    """The folders of a name, a pattern or a path. Raises UserError if there are none."""
     here = [campaign for campaign in known if fnmatchcase(campaign.name, given)]
     if here:
         return here
-    named = results / given  # a link's name is that of the folder that it stands for
+    named = results / given  # a link stands for its folder
     for path in (named, Path(given)):
         if path.exists():
             here = [campaign for campaign in known if campaign.folder == path.resolve()]
@@ -60,7 +60,7 @@ def _meant(given: str, results: Path, known: Sequence[StoredCampaign]) -> list[S
 def chosen(
     given: Sequence[str], results: Path, *, older_than: str | None = None, keep: int | None = None
 ) -> list[StoredCampaign]:
-    """Those that are named (all where none is), are old enough, and are not among the newest of their name."""
+    """The folders that are named (all if no name is given), old enough, and not among the newest of their name."""
     known = _outermost(results)
     named = {campaign.folder: campaign for name in given for campaign in _meant(name, results.resolve(), known)}
     picked = list(named.values()) if given else known
@@ -78,7 +78,7 @@ def chosen(
 
 
 def _leftovers(results: Path) -> list[Path]:
-    """What commands that were killed left, and what was set aside; not of folders in which one is at work."""
+    """The leftovers of killed commands, and folders that were set aside, except in folders in which a command works."""
     idle = [campaign.folder for campaign in find_campaigns(results) if not campaign.running]
     inner = [path for folder in idle for pattern in LEFTOVERS for path in folder.glob(pattern)]
     outer = [path for prefix in (folders.NEW, folders.REMOVED) for path in results.glob(f"{prefix}*")]
@@ -86,9 +86,9 @@ def _leftovers(results: Path) -> list[Path]:
 
 
 def _named_anew(results: Path) -> None:
-    """Names whose folder is gone stand for the newest that is left, or for none any more.
+    """Makes links whose folder is gone lead to the newest remaining folder of that name, or removes them.
 
-    A link to a place outside is the user's own: what it leads to may be on a disk that is not mounted.
+    A link to a place outside of the results is the user's. Its target may be on a disk that is not mounted.
     """
     links = [entry for entry in results.iterdir() if entry.is_symlink() and not entry.exists()]
     for name in [link for link in links if len(link.readlink().parts) == 1]:

@@ -25,7 +25,7 @@ from railyard.run.folders import shown
 
 @dataclass(frozen=True)
 class _NamedFigure:
-    pair: str  # empty for a plot of an exhibit
+    pair: str  # empty for an exhibit's plot
     name: str
     figure: Any
     caption: str

@@ -1,4 +1,4 @@
-"""`railyard gate`: of this project's own versions, of kernels, and of builds of other people's stacks."""
+"""`railyard gate`, for versions of this project, kernels, and builds of third parties' stacks."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _stack_gate(
     jobs: int | None,
     tell: Callable[[str], None],
 ) -> StackVerdict:
-    """The comment is written whatever happens."""
+    """Runs the gate of a stack. Writes the comment whatever happens."""
     name, *assignments = words.split(",")
     builds = Path(baseline), candidate or Path()
     try:

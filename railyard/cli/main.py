@@ -98,7 +98,7 @@ class _Unloaded(TyperCommand):
 
     @help.setter
     def help(self, _: str | None) -> None:
-        """What the class above sets."""
+        """Ignores assignments: the class above sets it."""
 
     def load(self) -> Any:
         module = import_module(f"railyard.cli.{self.module}")
@@ -121,7 +121,7 @@ class _Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing or any(word.startswith("-") for word in args):
             return super().parse_args(ctx, args)
-        # Completion: without its own options there is nothing to parse, which would import pydantic.
+        # For completion: parsing would import pydantic, and there are no own options to parse.
         ctx._protected_args, ctx.args = args[:1], args[1:]
         return args[1:]
 
@@ -169,17 +169,17 @@ def common(
 
 
 def main() -> None:
-    """Entry point: what a user can mend ends in one sentence and exit code 2."""
-    # For numpy, when a command loads it: its products are small, and a second thread mostly waits for the first one.
+    """The entry point. An error that a user can correct ends in one sentence and exit code 2."""
+    # For numpy, if a command loads it: its products are small, and a second thread mostly waits for the first one.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Where there is no home it says on three lines where its cache is.
+    # Without a home directory it prints three lines about its cache.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
         sys.exit(app(standalone_mode=False))
     except UserError as error:
         _fail(str(error))
     except typer.TyperException as error:
-        sentence = error.format_message().replace(": Value error, ", ": ")  # pydantic's words before a sentence
+        sentence = error.format_message().replace(": Value error, ", ": ")  # pydantic's prefix of a sentence
         _fail(sentence or "a command is missing; `railyard --help` names them.")
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(INTERRUPTED)
@@ -196,7 +196,8 @@ def main() -> None:
 
 
 def _fault(error: Exception) -> None:
-    """A file that is wrong where nothing looks, or a fault of ours. Not the code 1, which is a verdict."""
+    """Reports an unexpected error: a mistake in a file that nothing checks, or a fault of Railyard. The exit code is
+    not 1, which is a verdict."""
     if os.environ.get(TRACEBACK_VARIABLE):
         raise error
     _fail(

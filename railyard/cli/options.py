@@ -1,4 +1,4 @@
-"""What several commands have: options, and the end of one that is interrupted."""
+"""Options and the handling of interrupts that several commands share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Around work that keeps what is complete: says so where the user interrupts it."""
+    """A context for work that keeps completed parts. If the user interrupts it, says so."""
     try:
         yield
     except KeyboardInterrupt:

@@ -38,7 +38,7 @@ def _columns() -> RichTable:
 
 @contextmanager
 def _ended_by_ctrl_c() -> Iterator[None]:
-    """Ctrl-C ends the process at once. Python's own handler would wait until DuckDB has computed."""
+    """A context in which Ctrl-C ends the process at once. Python's own handler would wait for DuckDB."""
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -78,7 +78,7 @@ def query_command(
         console.print(counted(answer.num_rows, "row"))
     elif out is None:
         made = answer_bytes(answer, form)
-        shown_here = sys.stdout.isatty()  # elsewhere the values stay what they are
+        shown_here = sys.stdout.isatty()  # only a terminal needs safe text
         sys.stdout.buffer.write(printable(made.decode()).encode() if shown_here else made)
         sys.stdout.buffer.flush()
     else:

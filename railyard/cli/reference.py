@@ -1,7 +1,7 @@
-"""The generated pages of docs: what the code already says, written down once. `make docs` runs this.
+"""Writes the generated pages of docs from the code. `make docs` runs this.
 
 python -m railyard.cli.reference           writes the pages
-python -m railyard.cli.reference --check   names those that are not what the code says; exit code 1 if there are any
+python -m railyard.cli.reference --check   names the pages that differ from the code; exit code 1 if there are any
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PROGRAMS = (
 
 
 def _cell(text: object) -> str:
-    """Text as it can stand in a table of Markdown."""
+    """Text for a cell of a Markdown table."""
     return " ".join(str(text).split()).replace("|", "\\|")
 
 
@@ -199,7 +199,7 @@ def _rows(schema: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def _model(name: str, schema: dict[str, Any], parent: type[BaseModel] | None = None) -> list[str]:
-    """The section of a model. What it has of its `parent`, unchanged, is listed there."""
+    """The section of a model. Unchanged fields of its `parent` are listed in the parent's section."""
     lines = [f"### {name}", ""]
     if schema.get("description"):
         lines += [" ".join(schema["description"].split()), ""]
@@ -250,7 +250,7 @@ def formats() -> str:
 
 
 def _allow_units(part: dict[str, Any]) -> None:
-    """Fields that count in a unit take a text with one, also under their name without it."""
+    """Adds to the schema that fields with a unit also take a text with a unit, and the name without it."""
     fields = part.get("properties", {})
     for name, field in list(fields.items()):
         suffix = suffix_of(name)
@@ -264,7 +264,7 @@ def _allow_units(part: dict[str, Any]) -> None:
 
 
 def experiment_schema() -> str:
-    """What editors check experiments by. A scheme may also be a name, a pair too, and seeds a number."""
+    """The JSON schema by which editors check experiments. Schemes and pairs may also be names, and seeds a number."""
     schema = Experiment.model_json_schema(by_alias=True)
     for part in (schema, *schema["$defs"].values()):
         _allow_units(part)
@@ -285,7 +285,7 @@ KIND_ABOUT = {
 
 
 def experiments() -> str:
-    """The page on experiments; its last section, what `railyard run NAME` knows, is written anew."""
+    """The page on experiments with its last section, the names for `railyard run NAME`, written anew."""
     lines = [
         "`railyard run NAME` runs `experiments/NAME.yaml`. `railyard list` prints the same list. Figures and tables of",
         "the paper take `--size small`, `brief`, `default` or `full`. They write `results/NAME/exhibit.json`, which",
@@ -313,7 +313,7 @@ def experiments() -> str:
 
 
 def metrics() -> str:
-    """The page on metrics; its last section, the figures of railyard/figures/rows.py, is written anew."""
+    """The page on metrics with its last section, the figures of railyard/figures/rows.py, written anew."""
 
     def size(share: float, figure: Figure) -> str:
         return f"{100 * share:g} {'%' if figure.is_relative else 'points'}"
@@ -392,13 +392,13 @@ def programs() -> str:
 
 
 def settings() -> str:
-    """What `railyard.base.declared` reads: all that the programs declare."""
+    """The file that `railyard.base.declared` reads: all declarations of the programs."""
     return _output(programs_dir() / "xlink-sim", "--describe-settings")
 
 
 # --- what setup installs ----------------------------------------------------------------------------------------------
 
-# Who asks for which of scripts/setup.sh's sets of packages.
+# The command that needs each of scripts/setup.sh's sets of packages.
 SETS = {
     "base": "all targets",
     "browser": "`make test`, `make test-long`, `make report`",
@@ -413,7 +413,7 @@ SETS = {
 
 
 def installing() -> str:
-    """The page on installing; its last section has the rows of scripts/setup.sh."""
+    """The page on installing with its last section, the rows of scripts/setup.sh, written anew."""
     lines = (line.split("\t") for line in _output(ROOT / "scripts" / "setup.sh", "--rows").splitlines())
     reasons = grouped(((SETS[name], f"`{package}`"), why) for name, package, why in lines)
     rows = grouped(((who, "; ".join(why)), package) for (who, package), why in reasons.items())
@@ -437,7 +437,7 @@ PAGES = {
 
 
 def page(name: str) -> str:
-    """The page as the code says it now: prose of at most 120 columns, no trailing blanks, one newline at the end."""
+    """The present text of a page: prose of at most 120 columns, no trailing blanks, one newline at the end."""
     text = PAGES[name]()
     text = _wrap(text) if name.endswith(".md") else text
     return re.sub(r"[ \t]+\n", "\n", text).rstrip("\n") + "\n"
@@ -458,7 +458,7 @@ def _wrap(text: str) -> str:
 
 def main() -> int:
     stale = []
-    # The settings come first: pages are made from them, by a process that has read the new ones.
+    # The settings come first: pages are made from them, by a new process that reads the new ones.
     texts = {SETTINGS_FILE: settings()} if "--pages" not in sys.argv else {}
     if "--check" in sys.argv or "--pages" in sys.argv:
         texts |= {FOLDER / name: page(name) for name in PAGES}

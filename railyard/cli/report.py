@@ -1,4 +1,4 @@
-"""`railyard report`: pages again from what was recorded."""
+"""`railyard report`: writes pages again from recorded runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REPLAYED_RUNS = 24
 
 
 def _say(path: Path) -> None:
-    """A path as short as it is clear from here, on a line of its own."""
+    """Prints a path on its own line, relative to the current folder if it is below that."""
     here, full_path = Path.cwd(), path.resolve()
     print(full_path.relative_to(here) if full_path.is_relative_to(here) else full_path)
 
@@ -47,14 +47,14 @@ def _one(directory: Path, replay: bool) -> Path:
 
 
 def _replay_small_ones(results: Path) -> None:
-    """The pages of the runs of every folder that has few of them: each page has 2 MB."""
+    """Writes the pages of runs in every folder with few runs, because a page has 2 MB."""
     for folder in {record.parent.parent.parent.resolve() for record in results.glob("*/runs/[!.]*/run.json")}:
         if sum(1 for _ in folder.glob("runs/[!.]*/run.json")) <= REPLAYED_RUNS:
             write_replays(folder)
 
 
 def _seconds(text: str) -> float:
-    """Raises UserError."""
+    """A duration in seconds. Raises UserError."""
     try:
         seconds = float(value_in("time_s", text))
     except (FieldError, ValueError):

@@ -37,7 +37,7 @@ _tell = teller(console)
 
 
 def _check_word(what: str, value: str | None, known: Sequence[str]) -> None:
-    """Raises UserError for what was given and is none of these."""
+    """Raises UserError if a value was given and is not one of the known words."""
     if value is not None and value not in known:
         raise UserError(f"unknown {what} '{value}'; {near_miss(value, known)}")
 
@@ -154,13 +154,13 @@ def run(
 
 
 def _end(*, is_faulty: bool | None) -> None:
-    """The exit code of `railyard run`: 1 where a program failed in a run."""
+    """Ends `railyard run` with exit code 1 if a program failed in a run."""
     if is_faulty:
         raise typer.Exit(1)
 
 
 def _show(campaign: Whole, description: str) -> bool:
-    """Prints the summary, which is remembered beside its page, and last whether a program failed; that is returned."""
+    """Prints the summary and keeps it beside the page. Returns whether a program failed, and says so last."""
     page = campaign.folder / "report.html"
     summary = campaign.shown.get(remembered.view(console))
     if summary is not None:

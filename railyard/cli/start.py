@@ -1,5 +1,5 @@
-"""The program `railyard`. Until the modules of its command are loaded, Ctrl-C ends it at once: an import that is
-interrupted prints a traceback, or swallows the interrupt."""
+"""The program `railyard`. Until the modules of its command are loaded, Ctrl-C ends it at once, because an interrupted
+import prints a traceback or swallows the interrupt."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
 
 def _end(*_: object) -> None:
@@ -15,8 +15,8 @@ def _end(*_: object) -> None:
 
 
 def _open_standard_files() -> None:
-    """One that the caller closed is nothing from now on: a file of ours would get its number, and programs that we
-    start would write into it."""
+    """Opens /dev/null for each standard file that the caller has closed. Otherwise another file would get its number,
+    and programs that are started would write into it."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
@@ -42,6 +42,6 @@ def main() -> None:
 
 
 def loaded() -> None:
-    """From here on Ctrl-C raises KeyboardInterrupt, and the command ends in its own way."""
+    """Makes Ctrl-C raise KeyboardInterrupt from now on, so that the command handles it."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -240,7 +240,7 @@ def pair_command(
 
 
 def _both(option: str, text: str | None, known: Sequence[Name]) -> tuple[Name | None, Name | None]:
-    """The two names of an option, of those that are known."""
+    """The two names in the value of an option. None: not given."""
     if text is None:
         return None, None
     by_name = {str(name): name for name in known}
@@ -321,7 +321,7 @@ def _sources_table(sources: tuple[Source, ...]) -> Table:
 
 
 def _places(urls: list[str]) -> str:
-    """The folders of URLs; of many, what they have in common."""
+    """The folders of URLs or, if there are many, their common part."""
     folders = dict.fromkeys(url.rpartition("/")[0] for url in urls)
     if len(folders) <= MOST_FOLDERS:
         return ", ".join(folders)

@@ -1,4 +1,4 @@
-"""`railyard traces`: list, measure, check and generate traces; what makes files of others is in cli_tools."""
+"""`railyard traces`: list, measure, check and generate traces. trace_tools.py has the commands that convert files."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ ROWS: tuple[tuple[str, Callable[[TraceStats], str]], ...] = (
 
 
 def _origin(kind: str | None, resolution_ms: float | None) -> tuple[str, str]:
-    """What the index says of a trace: its kind, and its resolution."""
+    """A trace's kind and resolution in the index, in words."""
     return kind or "–", "–" if resolution_ms is None else f"{resolution_ms:g}"
 
 
@@ -155,7 +155,7 @@ def _print_rtt(name: str, rtt_ms: FloatArray) -> None:
 
 
 def _of_pair(pair: Pair) -> tuple[dict[str, Trace], list[tuple[str, str]]]:
-    """The traces of a pair by path and direction, and what the index says of each."""
+    """The traces of a pair by path and direction, each with its kind and resolution."""
     columns: dict[str, Trace] = {}
     origins: list[tuple[str, str]] = []
     for path in pair.paths:
@@ -239,7 +239,7 @@ def _warn_of_periods(pairs: list[Pair]) -> None:
 
 
 def _reader_of(setting: str) -> Callable[[Path], object]:
-    """What reads the file that this setting of a link names."""
+    """The function that reads the file of a link's setting."""
     readers = {"light_trace": read_light_trace, "size_latency": read_size_latency}
     return next((read for name, read in readers.items() if setting.endswith(name)), read_delay_trace)
 
