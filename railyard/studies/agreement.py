@@ -1,11 +1,10 @@
-"""How far the arenas are apart: the same jobs in sim, in a kernel in virtual time and on the wall clock, completion
-times compared.
+"""Compares completion times of the same jobs in sim, in a kernel in virtual time, and on the wall clock.
 
-The two arenas in virtual time are compared chunk by chunk, to microseconds: each run until it parts. On the wall clock
-no event happens at exactly the same microsecond twice, and a packet that catches another delivery opportunity changes
-what follows. So there distributions are compared, and the yardstick is virtual time itself: the same jobs in sim, the
-player started a few milliseconds later. Where the arenas are no farther apart than that, they agree as well as two runs
-can.
+The two arenas in virtual time are compared chunk by chunk, to microseconds, up to the first chunk of a run that
+differs. On the wall clock no event happens at the same microsecond twice, and a packet that gets another delivery
+opportunity changes all that follows. So there distributions are compared. The yardstick is virtual time itself: the
+same jobs in sim, with the player started a few milliseconds later. If the arenas differ by no more than these, they
+agree as well as two runs can.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from railyard.stats.intervals import Interval
 from railyard.stats.statistics import nearest_rank
 
 ARENAS = VIRTUAL, MACHINE, WALL = ("sim", "kernel", "mpshell")
-EXACT_S = 0.000_1  # a chunk is the same in two arenas in virtual time where its RCT differs by no more than this
-RESOLUTION_S = 0.001  # of traces: a packet is moved by as much where the player starts within a millisecond
-LIMIT = 0.05  # medians within so much agree
-SHIFTS_MS = (5, 10, 15, 20, 25, 30, 35, 40)  # how much later the player starts, for the yardstick
+EXACT_S = 0.000_1  # two arenas in virtual time agree on a chunk if its RCT differs by at most this
+RESOLUTION_S = 0.001  # of traces: a packet moves by up to this if the player starts within a millisecond
+LIMIT = 0.05  # medians that differ by at most this share agree
+SHIFTS_MS = (5, 10, 15, 20, 25, 30, 35, 40)  # delays of the player's start, for the yardstick
 
 
 @dataclass(frozen=True)
@@ -36,12 +35,12 @@ class Exact:
     pair: str
     label: str
     runs: int
-    chunks: int  # that both arenas have
-    same: int  # of them, those whose RCT differs by no more than EXACT_S
-    before: int  # of them, those requested before their run parted
-    before_us: float  # the largest difference of one of those
-    parted_s: float | None  # when the first run parted: the request of its first chunk that differs; None: none did
-    apart_ms: float  # the largest difference of all
+    chunks: int  # in both arenas
+    same: int  # of these, those whose RCT differs by at most EXACT_S
+    before: int  # of these, those requested before the first difference of their run
+    before_us: float  # the largest difference among `before`
+    parted_s: float | None  # the earliest request of a chunk that differs; None: all agree
+    apart_ms: float  # the largest difference
     median_sim_s: float
     median_kernel_s: float
     ks_distance: float
@@ -60,7 +59,7 @@ class Agreement:
     median_virtual_s: float
     median_mpshell_s: float
     ks_distance: float
-    shifted_medians_s: tuple[float, ...]  # of sim with the player started SHIFTS_MS later
+    shifted_medians_s: tuple[float, ...]  # in sim with the player started SHIFTS_MS later
     shifted_ks: tuple[float, ...]  # their distances to sim
     chunk_ratios: tuple[float, float, float]  # RCT in virtual time / in mpshell, chunk by chunk: 10 %, median, 90 %
     start_lag_ms: float  # of the player behind the links on the wall clock, mean over the runs
@@ -74,7 +73,7 @@ class Agreement:
 
     @property
     def range_s(self) -> tuple[float, float]:
-        """The medians in virtual time, whenever the player started."""
+        """The range of medians in virtual time over all starts of the player."""
         medians = (self.median_virtual_s, *self.shifted_medians_s)
         return min(medians), max(medians)
 
@@ -85,8 +84,9 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Bounded:
-    """One scheme on one pair: whether figures of accepted runs on the wall clock lie in the range of virtual time, with
-    what lateness can have added on either side. The range is over the same job and its later starts."""
+    """One scheme on one pair: whether figures of accepted runs on the wall clock are in the range of virtual time,
+    extended on either side by the most that lateness can have added. The range is over the same job and its later
+    starts."""
 
     pair: str
     label: str
@@ -97,7 +97,7 @@ class Bounded:
     medians: int  # runs whose median RCT is within its bound
     chunks: int
     chunks_within: int
-    chunks_of_sim: int  # the same of virtual time itself: each start against the range of the others
+    chunks_of_sim: int  # the same for virtual time itself: each start against the range of the others
     chunks_of_sim_within: int
 
 
@@ -115,7 +115,7 @@ def _rct(cell: Cell) -> list[float]:
 
 
 def _common(sim: Sequence[Run], wall: Sequence[Run]) -> tuple[list[Run], list[Run]]:
-    """Runs of which both arenas have a valid one: an outage that only one of them met would be no disagreement."""
+    """The runs that are valid in both arenas, because an outage that only one of them met is no disagreement."""
     valid = {run.run_id for run in wall if not run.void} & {run.run_id for run in sim}
     return [run for run in sim if run.run_id in valid], [run for run in wall if run.run_id in valid]
 
@@ -130,7 +130,8 @@ def _median(cell: Cell) -> float:
 
 
 def _differences(sim: Run, kernel: Run) -> list[tuple[float, float]]:
-    """When each chunk that completed in both was requested in sim, and by how much its RCT is larger in the other."""
+    """For each chunk that completed in both: the time of its request in sim, and its RCT in the kernel − that in
+    sim."""
     there = {chunk.index: chunk for chunk in kernel.chunks if chunk.completed}
     both = [(chunk, there[chunk.index]) for chunk in sim.chunks if chunk.completed and chunk.index in there]
     return [(chunk.request_s, other.rct_s - chunk.rct_s) for chunk, other in both]
@@ -160,7 +161,7 @@ def _exact(here: Cell, there: Cell) -> Exact:
 
 
 def compare_exact(sim: Sequence[Run], kernel: Sequence[Run]) -> list[Exact]:
-    """A row a pair and scheme, over the runs that both arenas have and that are not void."""
+    """A row for each pair and scheme, over the runs that both arenas have and that are not void."""
     both_sim, both_kernel = _common(sim, kernel)
     there = _by_row(both_kernel)
     return [_exact(cell, there[cell.pair, cell.label]) for row in cells(both_sim).values() for cell in row]
@@ -176,7 +177,8 @@ def _ratio_interval(virtual: Cell, wall: Cell) -> Interval | None:
 def compare(
     sim: Sequence[Run], wall: Sequence[Run], shifted: Sequence[Sequence[Run]] = (), arena: str = "sim"
 ) -> list[Agreement]:
-    """A row a pair and scheme, over the runs that both arenas have and that are not void. `arena`: that of `sim`."""
+    """A row for each pair and scheme, over the runs that both arenas have and that are not void. `arena`: that of
+    `sim`."""
     both_sim, both_wall = _common(sim, wall)
     void = [run for run in wall if run.void]
     rows: list[Agreement] = []
@@ -234,7 +236,7 @@ def _beyond(value_s: float, range_s: Sequence[float], bound_s: float) -> bool:
 
 
 def _leave_one_out(starts: Sequence[Run], index: int) -> tuple[int, int]:
-    """How many starts have a chunk in virtual time, and how many of these lie in the range of the others."""
+    """The number of starts in virtual time that have a chunk, and of those that are in the range of the others."""
     times = [run.chunks[index].rct_s for run in starts if index < len(run.chunks)]
     within = [not _beyond(time, times[:k] + times[k + 1 :], 0.0) for k, time in enumerate(times) if len(times) > 1]
     return len(within), sum(within)
@@ -273,8 +275,8 @@ def _bounded(pair: str, label: str, runs: Sequence[Run], sims: Sequence[Sequence
 
 
 def within_bounds(sims: Sequence[Sequence[Run]], wall: Sequence[Run]) -> list[Bounded]:
-    """A row a pair and scheme, over the runs on the wall clock that are not void. `sims`: the campaign in virtual time,
-    and those with the player started later."""
+    """A row for each pair and scheme, over the runs on the wall clock that are not void. `sims`: the campaign in
+    virtual time, and those with the player started later."""
     known = {run.run_id for run in sims[0]}
     rows = grouped(((run.pair, run.label), run) for run in wall if not run.void and run.run_id in known)
     return [_bounded(pair, label, runs, sims) for (pair, label), runs in rows.items()]

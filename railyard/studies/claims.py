@@ -1,8 +1,8 @@
-"""Claims as data: a claim is a row of `claims:` in study.yaml, and all of them are judged here. The rows of exhibits
-say what the paper says; `railyard/studies/exhibits/verdicts.py` judges those.
+"""Judges the claims of studies, which are rows of `claims:` in study.yaml. The rows of exhibits are claims of the
+paper, which `railyard/studies/exhibits/verdicts.py` judges.
 
-A study says what it compared: a figure of a scheme, alone or against another scheme, and where. The rule of a claim is
-asked of the comparison that the row names.
+A study reports comparisons: a figure of a scheme, alone or against another scheme, and its place. A claim's rule is
+applied to the comparison that its row names.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from railyard.stats.verdict import Answer, Verdict, above, below, in_steps
 from railyard.stats.wording import signed
 
 NUMBER = r"-?[0-9]+(\.[0-9]+)?"
-# What `established` says, by rule: the words that make a claim true, and those that make it false.
+# By rule: the words of `established` that make a claim true, and those that make it false.
 WORDS: dict[str, tuple[set[str], set[str]]] = {
     "lower": ({"lower"}, {"higher", "alike"}),
     "higher": ({"higher"}, {"lower", "alike"}),
@@ -51,7 +51,7 @@ class Claim(Strict):
         return f"{title} of {self.a} against {self.b}: {self.rule}"
 
 
-# The rules of claims of the paper that have a name, and the numbers that each takes.
+# The named rules of claims of the paper, and the numbers that each takes.
 NUMBERS: dict[str, tuple[str, ...]] = {
     "worse": (),
     "within": ("least", "most"),
@@ -162,7 +162,7 @@ class Comparisons(StrictModel):
 
 
 def answer(rule: str, one: Compared) -> Answer:
-    """Whether the rule is true of a comparison; None where that is not decided."""
+    """Whether the rule is true for a comparison. None: not decided."""
     side, _, number = rule.partition(" ")
     if side in ("below", "above"):
         return (below if side == "below" else above)(one.found, float(number))
@@ -184,7 +184,7 @@ class Judged:
 
 
 def judge(claims: Sequence[Claim], compared: Iterable[Compared]) -> tuple[list[Judged], list[Claim]]:
-    """The claims on what was measured, and those on what was not."""
+    """The claims whose comparison was measured, judged, and the other claims."""
     known = {(one.figure, one.a, one.b, *sorted(one.where.items())): one for one in compared}
     judged, open_ones = [], []
     for claim in claims:
@@ -197,7 +197,7 @@ def judge(claims: Sequence[Claim], compared: Iterable[Compared]) -> tuple[list[J
 
 
 def verdicts(claims: Sequence[Claim], compared: Iterable[Compared]) -> list[Block]:
-    """A row a claim: what was measured, and the verdict."""
+    """A table with a row for each claim: the measured values and the verdict."""
     judged, open_ones = judge(claims, compared)
     blocks: list[Block] = []
     if judged:

@@ -40,18 +40,18 @@ Setting = tuple[float, float]
 @dataclass(frozen=True)
 class Copy:
     length: int
-    left_ms: float  # play-time left, as the gate saw it or would have seen it
+    left_ms: float  # play-time left that the gate saw or would have seen
 
 
 @dataclass(frozen=True)
 class Play:
-    """What one place of a pair came to, at all bit rates together."""
+    """The plays at one place of a pair, at all bit rates together."""
 
     run: Run  # the first of them
     reinjected: float  # re-injected bytes
     others: float  # other stream bytes
     left_ms: list[float]  # play-time left every 100 ms, as the player reported it
-    copies: list[Copy]  # of runs that have a qlog
+    copies: list[Copy]  # in runs with a qlog
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,12 @@ class Population:
         return _share(drawn, [play.reinjected for play in self.plays], [play.others for play in self.plays])
 
     def time_below(self, limit_ms: float, drawn: Reals) -> Reals:
-        """The share of the reports below it."""
+        """The share of the reports below the limit."""
         below = [sum(left < limit_ms for left in play.left_ms) for play in self.plays]
         return _share(drawn, below, [len(play.left_ms) for play in self.plays])
 
     def copies_below(self, limit_ms: float, drawn: Reals) -> Reals:
-        """The share of the copied bytes below it."""
+        """The share of the copied bytes below the limit."""
         below = [sum(copy.length for copy in play.copies if copy.left_ms < limit_ms) for play in self.plays]
         return _share(drawn, below, [sum(copy.length for copy in play.copies) for play in self.plays])
 
@@ -120,18 +120,18 @@ def _row(setting: Setting, rule: str, limits: tuple[float, float], free: Populat
     return CostRow(setting, rule, float(beta[0]), float(least[0]), measured, float(most[0]), *over)
 
 
-# --- what is run ------------------------------------------------------------------------------------------------------
+# --- runs -------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Study:
     pairs: Sequence[str]
-    starts: int  # of each pair
+    starts: int  # for each pair
     rates: Sequence[int]  # bit rates of the video
     folder: Path  # where the campaigns go
 
     def population(self, label: str, scheme: dict[str, Any], *, qlog: bool = False) -> Population:
-        """Every pair from every start at every bit rate."""
+        """Plays every pair from every start at every bit rate."""
         plays: dict[tuple[str, int], list[Play]] = {}
         for rate in self.rates:
             player = {"bitrate_bps": rate, "duration_s": PLAY_S, "chunk_bytes": rate // 8, "verify": False}
@@ -177,7 +177,7 @@ def _together(plays: Sequence[Play]) -> Play:
 
 
 def _copies(place: Path) -> Iterator[Copy]:
-    """Each copy in the server's qlog."""
+    """The copies in the server's qlog."""
     left = at = 0.0
     for record in events(next((place / "qlog").glob("*_server.sqlog"))):
         data = record["data"]

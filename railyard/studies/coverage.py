@@ -1,9 +1,9 @@
-"""Do the intervals cover as often as they say? A simulation of plays whose trace is known.
+"""Tests whether intervals cover as often as they claim, by simulated plays whose true figures are known.
 
 The capacity of two paths is a stationary process: its logarithm is autoregressive, with a correlation time like that of
 recorded traces. A pair of traces is one loop of it. Plays start at offsets spread over the loop and overlap; scheme A
 uses the first path, scheme B the better one of both at each moment. The true figures are those of the process, over
-very many loops. Each trial draws new traces, and railyard/stats/ judges them as it judges a campaign.
+very many loops. Each trial draws new traces, which railyard/stats/ judges like a campaign.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from railyard.stats.rates import Sums
 PLAY_S = 20
 """A request a second."""
 SPREAD = 0.7  # standard deviation of the logarithm of a path's capacity, within a pair
-PAIR_SPREAD = 0.4  # and between pairs
+PAIR_SPREAD = 0.4  # the same between pairs
 LIMIT_S = 20.0  # a request that takes longer is censored
-MOST_STALLED_S = 40.0  # of a play, by its time limit
-TYPICAL_S = 0.4  # a request at the mean of the logarithm
-FAST_S = 0.12  # the same where stalls are rare
+MOST_STALLED_S = 40.0  # the most of a play, by its time limit
+TYPICAL_S = 0.4  # RCT at the mean of the logarithm
+FAST_S = 0.12  # the same in campaigns with rare stalls
 MARGIN = 0.02
-FASTER = 0.15  # by so much every request is shorter, where that is what is to be found
+FASTER = 0.15  # share by which every request is shorter, for a difference to be found
 TRUTH_LOOPS = 4000
 RATE = "rebuffer rate"
 QUANTILES = (("RCT median", 0.5), ("RCT p95", 0.95), ("RCT p99", 0.99))
@@ -40,7 +40,7 @@ QUANTILES = (("RCT median", 0.5), ("RCT p95", 0.95), ("RCT p99", 0.99))
 
 @dataclass(frozen=True)
 class Campaign:
-    """How many plays there are, and where they start."""
+    """The number of plays and their starts."""
 
     pairs: int
     starts: int
@@ -57,7 +57,7 @@ class Campaign:
 
     @property
     def speaks_of_pairs(self) -> bool:
-        """Whether the interval is for pairs like these; the truth is then over pairs that differ."""
+        """Whether the interval is for pairs like these. The true figure then is over different pairs."""
         return self.pairs >= FEWEST
 
     @property
@@ -75,20 +75,21 @@ CAMPAIGNS = (
         for pairs, starts, loop_s in ((1, 30, 100), (1, 60, 300), (8, 10, 100), (14, 10, 100), (28, 20, 100))
     ),
     *(Campaign(pairs, 30, 300, memory_s) for pairs in (3, 6) for memory_s in (5.0, 20.0)),
-    Campaign(420, 1, 100, 5.0, FAST_S),  # like a population: few viewers stall
+    Campaign(420, 1, 100, 5.0, FAST_S),  # like a population, in which few viewers stall
 )
 
 
 @dataclass
 class Plays:
-    """Request completion times, a row a play: of B, and of A at the same places."""
+    """Request completion times, a row for each play: of B, and of A at the same places."""
 
     ours: Reals
     theirs: Reals
 
 
 def _loops(generator: np.random.Generator, count: int, length_s: int, memory_s: float) -> Reals:
-    """Loops of the process, a value a second: by its spectrum, so that the end goes over into the beginning."""
+    """Loops of the process, with a value for each second, made from its spectrum, so that the end continues at the
+    start."""
     lags = np.minimum(np.arange(length_s), length_s - np.arange(length_s))
     power = np.maximum(np.fft.fft(np.exp(-lags / memory_s)).real, 0)
     noise = generator.normal(size=(count, length_s)) + 1j * generator.normal(size=(count, length_s))
@@ -115,7 +116,7 @@ def _sample(times: Reals, layout: Layout) -> Sample:
 
 
 def _stalled_s(times: Reals) -> Reals:
-    """Time stalled of each play: a request is due after a second."""
+    """The time stalled in each play, in s. A request is due after 1 s."""
     stalled_s: Reals = np.minimum(np.maximum(times - 1, 0).sum(axis=1), MOST_STALLED_S)
     return stalled_s
 
@@ -127,13 +128,13 @@ def _stalls(times: Reals) -> Sums:
 
 @dataclass
 class Covered:
-    """How often the interval of one figure, in one campaign, had ends and covered the true value."""
+    """Counts of intervals of a figure that had ends, and that covered the true value."""
 
     trials: int = 0
     known: int = 0
     covered: int = 0
     false: int = 0
-    """Without a difference: how often one was found at 5 %, or "no worse" was said at the margin. Where there is one:
+    """Without a difference: how often one was found at 5 %, or "no worse" was found at the margin. With a difference:
     how often it was found."""
 
     def add(self, interval: Interval | None, truth: float) -> None:
@@ -153,7 +154,7 @@ class Covered:
 
 @dataclass
 class CoverageResult:
-    """What came out under one campaign."""
+    """The results for one kind of campaign."""
 
     campaign: Campaign
     figures: dict[str, Covered] = field(default_factory=dict)
@@ -163,7 +164,7 @@ class CoverageResult:
     false_no_worse: Covered = field(default_factory=Covered)
     false_tails: Covered = field(default_factory=Covered)
     faster: Covered = field(default_factory=Covered)
-    """For the p99, where every request is shorter by FASTER."""
+    """For the p99, if every request is shorter by FASTER."""
 
 
 Measure = Callable[[Reals, Layout], Bounds]
@@ -175,7 +176,7 @@ def _bounds(q: float) -> Measure:
 
 def _truths(campaign: Campaign, generator: np.random.Generator) -> tuple[dict[str, float], dict[str, float]]:
     """The figures of A, and the differences of B to it, of the process: over TRUTH_LOOPS loops."""
-    # Where stalls are rare, the truth takes more loops.
+    # With rare stalls, the true figure needs more loops.
     many = TRUTH_LOOPS if campaign.typical_s == TYPICAL_S else 10 * TRUTH_LOOPS
     loops = Campaign(many, 5, campaign.loop_s, campaign.memory_s, campaign.typical_s)
     plays = plays_of(generator, loops, differ=campaign.speaks_of_pairs)
@@ -207,8 +208,8 @@ def _trial(
 
 
 def _without_difference(coverage: CoverageResult, generator: np.random.Generator) -> None:
-    """Both schemes on paths of the same kind: every difference that is found is a false one. And one of them slower by
-    the margin: "no worse" is false, too."""
+    """Simulates both schemes on paths of the same kind, where any difference found is false, and with one of them
+    slower by the margin, where "no worse" is false."""
     layout, one = coverage.campaign.layout, plays_of(generator, coverage.campaign)
     swap = generator.integers(0, 2, size=len(one.ours)).astype(bool)[:, None]
     ours, theirs = np.where(swap, one.ours, one.theirs), np.where(swap, one.theirs, one.ours)
@@ -229,7 +230,8 @@ def _without_difference(coverage: CoverageResult, generator: np.random.Generator
 
 
 def _all_shorter(coverage: CoverageResult, generator: np.random.Generator, theirs: Reals) -> None:
-    """Every request takes 1 − FASTER times as long, give or take a tenth: is that found, and covered?"""
+    """Simulates requests that take 1 − FASTER times as long, give or take a tenth, and counts found and covered
+    differences."""
     ours = (1 - FASTER) * theirs * np.exp(0.1 * generator.normal(size=theirs.shape))
     change = _change(_bounds(QUANTILES[-1][1]), ours, theirs, coverage.campaign.layout)
     coverage.faster.add(change.interval if change else None, -FASTER)
@@ -239,7 +241,7 @@ def _all_shorter(coverage: CoverageResult, generator: np.random.Generator, their
 def simulate(
     campaigns: Iterable[Campaign], trials: int, seed: int = 1, *, rate_only: bool = False
 ) -> Iterator[CoverageResult]:
-    """`rate_only`: the rebuffer rate alone, which takes a small part of the time. The plays are the same."""
+    """Simulates campaigns. `rate_only`: only the rebuffer rate, in a small part of the time, over the same plays."""
     for number, campaign in enumerate(campaigns):
         generator = np.random.default_rng([seed, number])
         levels, differences = _truths(campaign, generator)

@@ -1,6 +1,6 @@
-"""Several viewers and TCP flows beside each other, behind shared bottlenecks, in a time-travel kernel.
+"""Several viewers and TCP flows behind shared bottlenecks, in a time-travel kernel.
 
-An experiment has one player a run. Here a run has several, each with paths of its own, in one mpshell."""
+A run of an experiment has one player. Here a run has several, each with its own paths, in one mpshell."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from railyard.run.runspec import AS_IN_THE_SIMULATOR, HTTP_PORT, QUIC_PORT
 PROGRAMS = ("xlink-server", "xlink-player", "mpshell", "mpshell-ctl")
 SOCKETS = {"net.ipv4.tcp_rmem": "4096 131072 6291456", "net.ipv4.tcp_wmem": "4096 65536 4194304",
            "net.ipv4.tcp_no_metrics_save": "1"}  # fmt: skip
-WHOLE = 1 << 30  # bytes that a download without pause asks for
+WHOLE = 1 << 30  # bytes of a download without pause
 LIMIT_S = 3600
 
 
@@ -44,11 +44,11 @@ class Viewer:
 
 @dataclass(frozen=True)
 class Crowd:
-    """One run. All viewers are of one scheme, which the server has, too."""
+    """One run. All viewers and the server have the same scheme."""
 
     seed: int
     length_s: float
-    paths: Mapping[str, str]  # of each viewer: settings of mpshell's --path by the path's name, the primary one first
+    paths: Mapping[str, str]  # of each viewer: settings of mpshell's --path by name, the primary path first
     bottlenecks: Mapping[str, str]  # settings of --bottleneck by name
     viewers: Sequence[Viewer]
     flows: Mapping[str, FlowSettings] = field(default_factory=dict)
@@ -57,12 +57,12 @@ class Crowd:
 
 @dataclass(frozen=True)
 class Played:
-    """What came of it. Times count from time 0 of the links."""
+    """The result of a run. Times are in s since t0 of the links."""
 
     viewers: list[Connection]
     paths: list[dict[str, int]]  # bytes that each viewer received on each path, over the whole run
     flows: dict[str, list[Connection]]
-    void: list[str]  # why the run counts for nothing
+    void: list[str]  # why the run does not count; empty if it does
 
 
 def _options(side: str) -> list[str]:
@@ -166,7 +166,7 @@ def _read(crowd: Crowd, folder: Path) -> Played:
 
 
 def play(crowd: Crowd, core: int | None = None) -> Played:
-    """Raises UserError where a program does not run to its end."""
+    """Plays a run. Raises UserError if a program does not run to its end."""
     kernel = vkernel.at_hand()
     if kernel is None:
         raise UserError(f"{vkernel.why_not()}.")

@@ -1,8 +1,8 @@
 """Whether a difference between two schemes depends on the model of the links: the same plays under several models.
 
-A figure of scheme a is r times that of scheme b, r = a / b, under each model, over the same pairs and places. Compared
-is r under a model against r under the first one, r / r1 - 1: 0 where both models say the same of the two schemes. All
-four figures are resampled alike, by pairs of traces (docs/reference/statistics.md); Holm's correction is over the whole
+r = a / b is the ratio of a figure of schemes a and b under a model, over the same pairs and places. The ratio r under a
+model is compared with r1 under the first one: r / r1 - 1 is 0 if both models agree on the two schemes. All four figures
+are resampled together, by pairs of traces (docs/reference/statistics.md); Holm's correction is over the whole
 table.
 """
 
@@ -29,7 +29,7 @@ Sides = tuple[Sequence[Run], Sequence[Run]]
 
 @dataclass(frozen=True)
 class Dependence:
-    """r / r1 - 1 of two schemes and a figure."""
+    """r / r1 - 1 for two schemes and a figure."""
 
     label: str
     against: str
@@ -40,7 +40,7 @@ class Dependence:
 
     @property
     def p(self) -> float:
-        """Two-sided."""
+        """The two-sided p value."""
         return 1.0 if self.change is None else min(1.0, 2 * min(self.change.p_less, self.change.p_more))
 
     def compared(self, adjusted: float) -> Compared | None:
@@ -65,7 +65,7 @@ def _established(change: Change, margin: float, adjusted: float) -> str:
 
 
 def _ratio(figure: Figure, sides: Sides, layout: Layout) -> Bounds | None:
-    """r under each row of weights; none where a figure of these plays is a bound alone."""
+    """r under each row of weights. None: a figure of these plays is only a bound."""
     ours, theirs = (figure.bounds(side, layout) for side in sides)
     if not (math.isfinite(ours[1][0]) and math.isfinite(theirs[1][0])):
         return None
@@ -78,7 +78,7 @@ def _layout(sides: Sequence[Sequence[Run]]) -> Layout:
 
 
 def _common(here: Sides, first: Sides) -> tuple[Sides, Sides]:
-    """The plays at places that both models have."""
+    """The plays at places that exist under both models."""
     places = [{(run.pair, run.seed): number for number, run in enumerate(sides[0])} for sides in (here, first)]
     both = [place for place in places[0] if place in places[1]]
 
@@ -100,7 +100,7 @@ def depends(head: str, names: tuple[str, str], figure: Figure, here: Sides, firs
 
 
 def dependence(columns: Mapping[str, Sequence[Run]]) -> Iterator[Block | Comparisons]:
-    """A table a figure: a row a comparison, a column each model but the first one."""
+    """A table for each figure, with a row for each comparison and a column for each model except the first."""
     first, *heads = columns
     known = {label for runs in columns.values() for label in labels_of(runs)}
     claims = [both for both in CLAIMS if known.issuperset(both) and differences.BEST not in both]

@@ -1,7 +1,7 @@
-"""The evaluation over recorded pairs: runs it, and makes the tables of docs/results/evaluation.md.
+"""Runs the evaluation over recorded pairs and makes the tables of docs/results/evaluation.md.
 
-The scheduler `clairvoyant` is a reference and no scheme: it is in tables of its own, between the oracle and xlink+.
-`sp:best` is the better single path of each pair, chosen for each figure apart (docs/reference/statistics.md).
+The scheduler `clairvoyant` is a reference and no scheme: it has its own tables, between the oracle and xlink+.
+`sp:best` is the better single path of each pair, chosen for each figure separately (docs/reference/statistics.md).
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 SINGLE = "sp"
 OURS = "xlink+"
-CLAIRVOYANT = "clairvoyant"  # knows the links' future: a reference, and none of the schemes that are compared
-EITHER_SIDE = 0.02  # so much above sp:best still counts as no worse
+CLAIRVOYANT = "clairvoyant"  # knows the links' future: a reference that is not compared as a scheme
+EITHER_SIDE = 0.02  # a difference to sp:best that still counts as no worse
 
 MEDIAN, P95, P99 = rows.RCT_MEDIAN, rows.RCT_P95, rows.RCT_P99
 FRAME_P99 = Figure("first_frame_p99", "first frame p99", "s", Quantile(rows.first_frames, 0.99))
@@ -72,9 +72,9 @@ COLLECTIONS: dict[str, Callable[[str], bool]] = {
     "Maine": lambda pair: pair.startswith("maine_"),
     "5G": lambda pair: "_5g_" in pair,
 }
-"""Subsets too, where a campaign has enough pairs of one for an interval."""
+"""Further subsets, if a campaign has enough pairs of one for an interval."""
 RESTORED = "_restored"
-"""How the names of pairs with restored silences end."""
+"""The suffix of names of pairs with restored silences."""
 CLAIMS = (
     ("xlink", "sp"),
     ("xlink", BEST),
@@ -90,16 +90,16 @@ CLAIMS = (
 
 
 Shortages = list[tuple[str, Shortage | None]]
-"""By the title of a figure; of one title there may be several."""
+"""Shortages with the titles of their figures. A title may occur several times."""
 
 _KEPT: dict[int, Sequence[Run]] = {}
-"""The lists of runs of which something is cached, by their identity: while they are here, no other list has it."""
+"""The lists of runs with cached values, by their id(). This keeps them alive, so no other list gets the same id()."""
 _BEST: dict[tuple[int, str], list[Run]] = {}
 _LEVELS: dict[tuple[int, str, str, str], Interval | None] = {}
 
 
 def runs_of(runs: Sequence[Run], label: str, figure: Figure, pair: str = ALL) -> list[Run]:
-    """The runs of a scheme (sp:best too) on one pair or on all."""
+    """The runs of a scheme or of sp:best, on one pair or on all."""
     if label == BEST and (id(runs), figure.name) not in _BEST:
         _KEPT[id(runs)] = runs
         _BEST[id(runs), figure.name] = differences.better_path(runs, figure)
@@ -108,7 +108,7 @@ def runs_of(runs: Sequence[Run], label: str, figure: Figure, pair: str = ALL) ->
 
 
 def level(figure: Figure, runs: Sequence[Run], label: str, pair: str = ALL) -> Interval | None:
-    """The interval of a scheme's figure on one pair or on all. Cached by the identity of `runs`."""
+    """The interval of a scheme's figure on one pair or on all. Cached by id(runs)."""
     key = (id(runs), figure.name, label, pair)
     if key not in _LEVELS:
         _KEPT[id(runs)] = runs
@@ -129,7 +129,7 @@ def value_words(figure: Figure, runs: Sequence[Run], label: str, pair: str) -> s
 
 
 def labels_of(runs: Sequence[Run]) -> list[str]:
-    """sp on the primary path, sp:best, and every scheme but the other single paths and the clairvoyant one."""
+    """sp on the primary path, sp:best, and all schemes except for other single paths and the clairvoyant one."""
     labels = [label for label in dict.fromkeys(run.label for run in runs) if label != CLAIRVOYANT]
     single = differences.single_paths(runs)
     best = [BEST] if len(single) > 1 else []
@@ -137,7 +137,7 @@ def labels_of(runs: Sequence[Run]) -> list[str]:
 
 
 def cell(figure: Figure, runs: Sequence[Run], short: Shortages) -> str:
-    """As a table shows it; why it is "n too small" is added to `short`."""
+    """The cell of a table. If it is "n too small", adds the reason to `short`."""
     interval = figure.level(runs, differences.layout_of(runs))
     short.append((figure.title, differences.shortage_of(runs, figure, interval)))
     if figure.is_relative:
@@ -146,7 +146,7 @@ def cell(figure: Figure, runs: Sequence[Run], short: Shortages) -> str:
 
 
 def efficiency(runs: Sequence[Run]) -> str:
-    """In percent; ≤ where it rests on requests that never completed."""
+    """The efficiency in percent, with ≤ if it includes requests that never completed."""
     point = rows.EFFICIENCY.point(runs)
     return "–" if point is None else replace(point, value=100 * point.value).text(".0f")
 
@@ -156,13 +156,13 @@ def oracle_median(runs: Sequence[Run]) -> float:
 
 
 def shortages(few_units: Shortages) -> list[Block]:
-    """Below a table: why its figures are "n too small", each by the scheme that lacks the most."""
+    """The note below a table: why figures are "n too small", each for the scheme that lacks the most."""
     few = shortage.note(shortage.gather(few_units))
     return [few] if few else []
 
 
 def schemes(runs: Sequence[Run]) -> Iterator[Block]:
-    """A row a scheme, over all pairs."""
+    """A table with a row for each scheme, over all pairs."""
     known = [CLAIRVOYANT] if any(run.label == CLAIRVOYANT for run in runs) else []
     short: Shortages = []
     lines = []
@@ -176,7 +176,7 @@ def schemes(runs: Sequence[Run]) -> Iterator[Block]:
 
 
 def failed(runs: Sequence[Run]) -> Iterator[Block]:
-    """A row a scheme, then the plays that failed without an excuse; a sentence where none failed."""
+    """A table with a row for each scheme, and the plays that failed without an excuse. A sentence if none failed."""
     if not any(run.failed for run in runs):
         yield "No play failed."
         return
@@ -208,9 +208,9 @@ def tail_pair(runs: Sequence[Run], figure: Figure) -> str:
 
 
 def samples(runs: Sequence[Run]) -> Iterator[Block]:
-    """What the samples of the p99s are worth, and how many pairs like these would carry them. Then without the pair
-    that makes most of the tail of ours."""
-    needed = math.ceil(math.log(0.025) / math.log(0.99))  # independent values: docs/reference/statistics.md
+    """The effective samples of the p99s, and how many pairs like these would carry them, also without the pair that
+    makes most of the tail of xlink+."""
+    needed = math.ceil(math.log(0.025) / math.log(0.99))  # in independent values: docs/reference/statistics.md
     named = tail_pair(runs_of(runs, OURS, P99), P99)
     heads = ["pairs", "scheme", "p99 of", "value", "values", "independent values", "pairs that would carry it"]
     cells: list[list[str]] = []
@@ -233,7 +233,7 @@ def samples(runs: Sequence[Run]) -> Iterator[Block]:
 
 
 def by_pair(runs: Sequence[Run]) -> Iterator[Block]:
-    """A row a pair: median / p95 of RCT."""
+    """A table with a row for each pair: median / p95 of the RCT."""
     labels = labels_of(runs)
     labels = list(BY_PAIR) if set(BY_PAIR) <= set(labels) else labels
     lines = []
@@ -272,7 +272,7 @@ def pairs_of(runs: Sequence[Run]) -> list[str]:
 
 
 def best_other(runs: Sequence[Run], figure: Figure, pair: str = ALL) -> str:
-    """The scheme with the lowest figure, xlink+ and bounds apart."""
+    """The scheme with the lowest figure, except for xlink+ and lower bounds."""
     others = [label for label in labels_of(runs) if label not in (OURS, SINGLE, BEST)]
     return min(others, key=lambda label: value(figure, runs, label, pair))
 
@@ -281,7 +281,7 @@ def best_other(runs: Sequence[Run], figure: Figure, pair: str = ALL) -> str:
 
 
 def subsets_of(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """By title the runs of each subset of the pairs; none that is empty or all of them a second time."""
+    """The runs of each subset of the pairs, by title. Leaves out empty subsets and those that are all pairs."""
     every = SUBSETS | COLLECTIONS
     subsets = {title: [run for run in runs if holds(run.pair)] for title, holds in every.items()}
     counts = {title: len(pairs_of(some)) for title, some in subsets.items()}
@@ -303,7 +303,7 @@ def compared_of(one: Difference, where: dict[str, str]) -> Compared:
 
 
 def headlines(runs: Sequence[Run]) -> Iterator[Block | Comparisons]:
-    """xlink+ against each reference: over all pairs with the verdict, and over each subset. A table a figure."""
+    """xlink+ against each reference: over all pairs with the verdict, and over each subset. A table for each figure."""
     known = {run.label for run in runs} | ({BEST} if len(differences.single_paths(runs)) > 1 else set())
     references = [label for label in REFERENCES if label in known] or [
         label for label in labels_of(runs) if label != OURS
@@ -336,7 +336,7 @@ def headlines(runs: Sequence[Run]) -> Iterator[Block | Comparisons]:
 
 
 def thresholds_of(runs: Sequence[Run]) -> Iterator[str]:
-    """What `thresholds: [X, Y]` came to, and where they were measured; a sentence a scheme."""
+    """A sentence for each scheme on the values of `thresholds: [X, Y]` and the pairs on which they were measured."""
     for label in dict.fromkeys(run.label for run in runs):
         measured = next((run.config.get("thresholds") for run in runs if run.label == label), None)
         if measured:
@@ -352,7 +352,7 @@ def thresholds_of(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def turned(runs: Sequence[Run], compared: Iterable[Difference]) -> Iterator[str]:
-    """The established differences whose sign is another one over a subset of the pairs."""
+    """The established differences that have the other sign over a subset of the pairs."""
     for one in compared:
         if one.change is None or not one.verdict.startswith(("lower", "higher")):
             continue
@@ -365,8 +365,8 @@ def turned(runs: Sequence[Run], compared: Iterable[Difference]) -> Iterator[str]
 
 
 def where_claims_hold(columns: Mapping[str, Sequence[Run]], kind: str) -> Iterator[Block | Comparisons]:
-    """Differences over all pairs, a column each, and signs that turn over a subset. Then the thresholds and the
-    levels. `kind`: what a column is."""
+    """Differences over all pairs in columns, and those whose sign turns over a subset, then thresholds and levels.
+    `kind`: the heading of columns."""
     known = {label for runs in columns.values() for label in labels_of(runs)}
     claims = [both for both in CLAIMS if known.issuperset(both)]
     by_head = {
@@ -434,7 +434,7 @@ BOUNDS = {
 
 
 def bound_rows(runs: Sequence[Run], pair: str) -> dict[str, tuple[Figure, Figure, str, str]]:
-    """By title of the row: the figures and whose they are, median and p95."""
+    """The figures median and p95 of each row with their scheme, by the row's title."""
     lines = {name: (*of, OURS, OURS) for name, of in BOUNDS.items()}
     lines |= {label: (MEDIAN, P95, label, label) for label in (CLAIRVOYANT, OURS)}
     others = best_other(runs, MEDIAN, pair), best_other(runs, P95, pair)
@@ -453,7 +453,7 @@ def share_cells(shares: bounds.Shares, layout: Layout | None) -> list[str]:
 
 
 def bound_cell(figure: Figure, runs: Sequence[Run]) -> str:
-    """With its interval for these traces; without one where the sample does not carry it."""
+    """The figure with its interval for these traces, if the sample carries one."""
     interval = figure.level(runs, differences.layout_of(runs).within())
     if interval is None:
         return "–"
@@ -461,7 +461,7 @@ def bound_cell(figure: Figure, runs: Sequence[Run]) -> str:
 
 
 def between(runs: Sequence[Run]) -> Iterator[Block]:
-    """Between the oracle and xlink+: over all pairs, then by pair; and what its time above the oracle consists of."""
+    """Between the oracle and xlink+: over all pairs, then by pair, and the parts of the time above the oracle."""
     cells = []
     for title, (median, p95, of_median, of_p95) in bound_rows(runs, ALL).items():
         named = f" ({of_median}, {of_p95})" if title == "best other" else ""
@@ -499,7 +499,8 @@ def bounds_by_pair(runs: Sequence[Run]) -> Table:
 
 
 def against_clairvoyant(runs: Sequence[Run]) -> Iterator[Block]:
-    """xlink+ against the clairvoyant scheduler over all pairs; both against sp:best where xlink+ is above it."""
+    """xlink+ against the clairvoyant scheduler over all pairs, and both against sp:best on pairs where xlink+ is above
+    it."""
     figures = [figure for figure in COLUMNS if figure.name != "redundancy"]
     comparisons = differences.differences(runs, [(OURS, CLAIRVOYANT)], figures)
     cells = [[one.figure.title, one.words, one.verdict] for one in comparisons]
@@ -514,7 +515,7 @@ def against_clairvoyant(runs: Sequence[Run]) -> Iterator[Block]:
 
 
 def drawn(runs: Sequence[Run]) -> Drawing:
-    """A column a pair, a mark a scheme: its RCT over that of sp:best, median above, p95 below."""
+    """A plot with a column for each pair and a mark for each scheme: RCT / that of sp:best, median above, p95 below."""
     from matplotlib.figure import Figure as Drawing  # noqa: PLC0415  it takes long to load
 
     labels = [label for label in labels_of(runs) if label not in (SINGLE, BEST)]
@@ -548,8 +549,8 @@ def campaign(
     changes: Mapping[str, Any],
     called: str,
 ) -> list[Run]:
-    """Carried out where it is not there yet; its runs. `changes`: fields in place of the experiment's, and what its
-    campaign is `called` then, after the experiment's name."""
+    """Carries out a campaign unless it exists, and returns its runs. `changes`: fields in place of the experiment's.
+    `called`: what its name then has after that of the experiment."""
     experiment, document = changed(name, dict(changes))
     title = f"{experiment.name}-{called}" if called else experiment.name
     experiment = thresholds.resolved(experiment, document, out or RESULTS_DIR, jobs, tell)

@@ -1,4 +1,4 @@
-"""What `railyard run` asks of a study."""
+"""The request of `railyard run` to a study."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from railyard.report.exhibit import Size
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What the command line asked for, beside the experiment file; None is the file's own."""
+    """The options of the command line. None: the file's own value."""
 
     console: Console
     arena: str | None = None
@@ -30,7 +30,7 @@ class RunRequest:
     real_time: bool | None = None
 
     def refuse_wall_clock(self) -> None:
-        """Options of runs on the wall clock. Raises UserError."""
+        """Refuses options of runs on the wall clock. Raises UserError."""
         wall = {"--keep-awake": self.keep_awake, "--real-time": self.real_time, "--repeat-budget": self.repeat_budget_s}
         refuse(wall, VIRTUAL)
 
@@ -39,7 +39,7 @@ VIRTUAL = "these runs are in virtual time, where nothing is late"
 
 
 def refuse(options: Mapping[str, object], reason: str) -> None:
-    """Options that would do nothing; None: not given. Raises UserError."""
+    """Refuses options that would have no effect. None: not given. Raises UserError."""
     given = [name for name, value in options.items() if value is not None]
     if given:
         raise UserError(f"{reason}; leave out {' and '.join(given)}.")

@@ -1,7 +1,7 @@
 """A study: one question, the tables that answer it, and the verdicts on its claims.
 
-studies/NAME/study.yaml says what is measured, studies/NAME/study.py how, and studies/NAME/SIZE.json keeps what was.
-Pages of docs/results/ show tables of what is kept, between markers; `make docs` writes them.
+studies/NAME/study.yaml says what is measured, studies/NAME/study.py how, and studies/NAME/SIZE.json has the results.
+Pages of docs/results/ have tables of these results between markers; `make docs` writes them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from railyard.studies.claims import Claim, verdicts
 FILE, CODE = "study.yaml", "study.py"
 SIZE = "default"
 CLAIMS = "claims"
-"""The part that has the verdicts on the study's claims."""
+"""The name of the part with the verdicts on the study's claims."""
 PAGES = ROOT / "docs" / "results"
 MARKED = re.compile(
     r"(?P<begin><!-- study: (?P<name>\S+) (?P<size>\S+) (?P<part>\S+) -->)\n.*?(?P<end><!-- end -->)", re.DOTALL
@@ -67,7 +67,7 @@ class Kept(Strict):
 
 @dataclass(frozen=True)
 class Measured:
-    """A study's settings, and what they came to."""
+    """A study's settings and results."""
 
     study: Study
     settings: Any
@@ -100,17 +100,17 @@ class Study:
         spec = spec_from_file_location(name, file)
         if not file.is_file() or spec is None or spec.loader is None:
             raise UserError(f"{file}: there is no such file; a study has its code there.")
-        module = sys.modules[name] = module_from_spec(spec)  # dataclasses look their module up
+        module = sys.modules[name] = module_from_spec(spec)  # because dataclasses look up their module
         spec.loader.exec_module(module)
         return module
 
     def file(self, size: str) -> Path:
-        """Where a measurement is kept."""
+        """The file of a measurement."""
         return self.folder / f"{size}.json"
 
     def settings(self, size: str, changes: dict[str, Any]) -> Any:
-        """The settings of a size, with the changes of the command line. What the size has beside a setting that is
-        changed (`beside` of the study's Settings) is left out. Raises UserError."""
+        """The settings of a size, with the changes of the command line. If a setting is changed, those of the size that
+        belong to it (`beside` of the study's Settings) are left out. Raises UserError."""
         if size not in self.declared.sizes:
             raise UserError(f"{self.name} has no size '{size}'; {near_miss(size, self.declared.sizes)}")
         known = self.code.Settings.model_fields
@@ -121,7 +121,7 @@ class Study:
         left_out = {other for name in changes for other in beside.get(name, ())}
         of_size = {name: value for name, value in self.declared.sizes[size].items() if name not in left_out}
         try:
-            # The last one wins.
+            # Later mappings override earlier ones.
             return self.code.Settings.model_validate(self.declared.settings | of_size | changes)
         except ValidationError as error:
             mistake = error.errors()[0]
@@ -135,7 +135,7 @@ class Study:
         return Measured(self, settings, self.code.measure(settings), version_words())
 
     def kept(self, size: str) -> Measured:
-        """What was measured before. Raises UserError where nothing is kept, or something else than this study's."""
+        """The kept measurement. Raises UserError if there is none or it is not of this study."""
         file = self.file(size)
         try:
             kept = Kept.model_validate_json(file.read_text(encoding="utf-8"))
@@ -157,7 +157,7 @@ def studies() -> list[Study]:
 
 
 def find_study(name: str) -> Study:
-    """By its name, with `-` or `_` between the words."""
+    """The study of that name, with `-` or `_` between the words. Raises UserError."""
     folder = STUDIES_DIR / name.replace("-", "_")
     if not (folder / FILE).is_file():
         known = [file.parent.name.replace("_", "-") for file in STUDIES_DIR.glob(f"*/{FILE}")]
@@ -170,8 +170,8 @@ def _load(folder: Path) -> Study:
 
 
 def changed(name: str, changes: dict[str, Any]) -> tuple[Experiment, YamlDocument]:
-    """An experiment, a YAML file or its name in experiments/, with these fields in place of its own; None leaves one as
-    it is. Fields of its player are replaced one by one."""
+    """An experiment (a YAML file or its name in experiments/) with changed fields. None leaves a field as it is. Fields
+    of its player are replaced one by one."""
     file = find_experiment(name)
     data: dict[str, Any] = load_experiment(file)[1].data
     given = {field: value for field, value in changes.items() if value is not None}
@@ -183,7 +183,8 @@ def changed(name: str, changes: dict[str, Any]) -> tuple[Experiment, YamlDocumen
 
 @contextmanager
 def simulated(job: dict[str, Any]) -> Iterator[Path]:
-    """The folder of what xlink-sim leaves of a job (docs/reference/sim.md). Raises UserError if it leaves none."""
+    """A context with the folder of xlink-sim's output for a job (docs/reference/sim.md). Raises UserError if it
+    fails."""
     with tempfile.TemporaryDirectory(prefix="railyard-") as temporary:
         file, out = Path(temporary) / "job.json", Path(temporary) / "out"
         file.write_text(json.dumps(job), encoding="utf-8")
@@ -194,12 +195,12 @@ def simulated(job: dict[str, Any]) -> Iterator[Path]:
 
 
 def tell(sentence: str) -> None:
-    """Says how a study goes on, beside its tables, which are the output."""
+    """Reports progress on standard error, as the tables are the output."""
     print(sentence, file=sys.stderr, flush=True)
 
 
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
-    """A table; so many of the columns are set to the left, the others, numbers, to the right."""
+    """A Markdown table. The first `left` columns are aligned left, the others, which are numbers, right."""
     align = "l" * left + "r" * (len(heads) - left)
     return Table(heads=[*heads], align=align, rows=[[*cells] for cells in rows]).markdown
 
@@ -208,7 +209,7 @@ def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1)
 
 
 def as_kept(page: str) -> str:
-    """A page's text with each marked part as it is kept; a new one may be empty. Raises UserError."""
+    """A page's text with each marked part from the kept results. A new part may be empty. Raises UserError."""
 
     def part(marked: re.Match[str]) -> str:
         name, size, wanted = (marked[group] for group in ("name", "size", "part"))
@@ -221,7 +222,7 @@ def as_kept(page: str) -> str:
 
 
 def write_pages() -> list[Path]:
-    """Writes the marked parts of all pages anew; gives the pages that changed."""
+    """Writes the marked parts of all pages anew. Returns the pages that changed."""
     changed = []
     for page in sorted(PAGES.glob("*.md")):
         old = page.read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
 """Thresholds of the double-threshold control as percentiles of play-time left (XLINK, sections 5.2.2 and 7.1).
 
-The distribution is measured where the control is off: the gate always open. th(X) is the play-time left that X % of the
-samples are greater than; the setting (X, Y) stands for T_th1 = th(X), T_th2 = th(Y).
+The distribution is measured with the control off, i.e. the gate always open. th(X) is the play-time left that X % of
+the samples exceed. The setting (X, Y) means T_th1 = th(X), T_th2 = th(Y).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Distribution:
 
     @property
     def cost(self) -> float:
-        """β over all measuring runs: what re-injection costs while nothing closes the gate."""
+        """β over all measuring runs: the cost of re-injection with the gate always open."""
         return REINJECTION_COST.value(self.runs)
 
     def th(self, percent: float) -> float:
@@ -61,13 +61,13 @@ class Distribution:
 
 
 def th(ordered: Sequence[float], percent: float) -> float:
-    """The value that `percent` % of the samples, given in ascending order, are greater than (nearest rank)."""
+    """The value that `percent` % of the samples exceed, by nearest rank. `ordered`: the samples, ascending."""
     return nearest_rank(ordered, 1 - percent / 100)
 
 
 def samples_of(run: Run, folder: Path) -> list[float]:
-    """What the player reported between the start of playing and the arrival of the last byte: from then on the buffer
-    only drains, and no thresholds decide anything any more."""
+    """The player's reports between the start of playing and the arrival of the last byte. After that the buffer only
+    drains, and thresholds have no effect."""
     events = read_jsonl(folder / "player.jsonl")
     play = next((event["t"] for event in events if event.get("event") == "play"), None)
     arrived = [event["t"] for event in events if event.get("event") == "chunk_done"]
@@ -87,12 +87,13 @@ def measuring(entry: SchemeEntry) -> SchemeEntry:
 
 
 def without_reinjection(entry: SchemeEntry) -> SchemeEntry:
-    """What `thresholds: off` stands for."""
+    """The scheme of `thresholds: off`."""
     return entry.model_copy(update={"label": entry.base_label(), "thresholds": None, "reinjection": "none"})
 
 
 def with_measured(entry: SchemeEntry, ordered: Sequence[float], facts: Mapping[str, Any]) -> MeasuredScheme:
-    """The scheme with its thresholds [X, Y] as ms. `ordered`: play-time left, ascending; `facts`: what it rests on."""
+    """The scheme with its thresholds [X, Y] as ms. `ordered`: play-time left, ascending; `facts`: the
+    origin of the samples."""
     x, y = entry.thresholds if isinstance(entry.thresholds, tuple) else (0.0, 0.0)
     t_th1_ms, t_th2_ms = round(th(ordered, x), 3), round(th(ordered, y), 3)
     record = MeasuredThresholds(x=x, y=y, t_th1_ms=t_th1_ms, t_th2_ms=t_th2_ms, **facts)
@@ -132,7 +133,7 @@ def _measuring_runs(
 
 
 def _measured(plan: Plan, whole: Whole) -> Distribution:
-    """What the runs of a measuring campaign came to."""
+    """The distribution over the runs of a measuring campaign."""
     samples: list[float] = []
     runs: list[Run] = []
     for spec, run in zip(plan.specs, whole.runs, strict=True):
@@ -158,7 +159,7 @@ def measured(
     jobs: int | None,
     name: str | None = None,
 ) -> Distribution:
-    """Runs the scheme with the control off. `name`: of the results, where it is not the experiment's."""
+    """Runs the scheme with the control off. `name`: of the results. None: the experiment's."""
     checked, specs = _measuring_runs(experiment, document, entry, arena)
     plan = Plan(checked, specs, name=name)
     with whole_campaign(plan, place, jobs=jobs) as campaign:
@@ -166,7 +167,7 @@ def measured(
 
 
 def record_of(distribution: Distribution, experiment: Experiment, entry: SchemeEntry, arena: str) -> dict[str, Any]:
-    """What the distribution rests on."""
+    """The origin of the distribution, for records."""
     return {
         "arena": arena,
         "scheme": measuring(entry).model_dump(exclude_none=True),
@@ -198,7 +199,7 @@ def resolved(
 
 
 def left_open(experiment: Experiment, tell: Callable[[str], None]) -> Experiment:
-    """The same runs without the milliseconds, for a count of them: nothing is measured."""
+    """The experiment without thresholds in ms, to count its runs without measuring."""
     entries = [
         entry.model_copy(update={"label": entry.base_label(), "thresholds": None}) if entry.thresholds else entry
         for entry in experiment.schemes

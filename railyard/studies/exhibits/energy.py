@@ -1,4 +1,4 @@
-"""Energy of a transfer, from published radio power models applied to what each path carried. Modelled, not measured.
+"""Energy of a transfer: published radio power models applied to each path's bytes. Modelled, not measured.
 
 While a radio is active it takes base + a_u * uplink + a_d * downlink, in mW, with the rates in Mbps (Huang et al.,
 MobiSys 2012, section 5); after the last packet it stays in its tail for a while. Over a transfer the rates integrate to
@@ -23,7 +23,7 @@ class Radio(Strict):
     tail_s: float = Field(ge=0)
 
     def scaled(self, factor: float) -> Radio:
-        """All powers times a factor; the tail lasts as long."""
+        """The radio with all powers multiplied by a factor. The tail's length stays."""
         powers = {name: value * factor for name, value in self.model_dump(exclude={"tail_s"}).items()}
         return self.model_copy(update=powers)
 
@@ -34,7 +34,7 @@ class Radio(Strict):
 
 @dataclass(frozen=True)
 class Carried:
-    """What one path carried, as its link counted it."""
+    """The bytes that one path carried, counted by its link."""
 
     radio: str
     up_bytes: int
@@ -56,7 +56,7 @@ class Transfer:
         return self.payload_bytes * 8 / 1e6 / self.active_s
 
     def nj_per_bit(self, radios: dict[str, Radio], *, tail: bool = True) -> float:
-        """Energy per payload bit, nJ; a radio that carried nothing is off."""
+        """Energy per payload bit, nJ. A radio that carried nothing is off."""
         joule = sum(
             radios[path.radio].energy_j(self.active_s, path.up_bytes * 8e-6, path.down_bytes * 8e-6, tail=tail)
             for path in self.paths

@@ -26,7 +26,7 @@ STEP_S = 0.01
 
 @dataclass(frozen=True)
 class Outage:
-    """What happened on the failing path between begin and end of its outage."""
+    """The failing path between begin and end of its outage."""
 
     path: str
     begin_s: float
@@ -124,7 +124,7 @@ def _figure(run: Run, series: ServerSeries, outage: Outage, show_s: float) -> go
 
 
 def verdict(outage: Outage, follows_percent: float) -> tuple[Verdict, str]:
-    """A window that falls to less than that share during the outage has followed the link."""
+    """The verdict. A window that falls below `follows_percent` during the outage has followed the link."""
     kept, grew = 100 * outage.window_kept >= follows_percent, outage.in_flight_grew > 1
     sentence = (
         f"during the outage capacity is {100 * outage.capacity_during / outage.capacity_before:.0f} % of what it was, "

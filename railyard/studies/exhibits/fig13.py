@@ -40,7 +40,7 @@ METRICS = {"median": 0.5, "maximum": 1.0}
 
 @dataclass(frozen=True)
 class Figures:
-    """A scheme over a pair, s. A value that rests on chunks that never completed is a lower bound."""
+    """RCT of a scheme over a pair, s. With chunks that never completed it is a lower bound."""
 
     median: float
     maximum: float
@@ -51,7 +51,7 @@ class Figures:
 
 
 Results = dict[str, dict[str, Figures]]
-"""pair, then scheme."""
+"""Figures by pair and scheme."""
 
 
 def results_of(frame: Frame) -> Results:
@@ -79,7 +79,7 @@ def geometric_mean(results: Results, label: str, metric: str, pairs: Sequence[st
 
 
 def saving(results: Results, label: str, other: str, metric: str) -> Interval | None:
-    """By how much `label` is below `other`, %: geometric mean of the pairs' ratios, pairs resampled."""
+    """The difference of `label` below `other`, %: geometric mean of the pairs' ratios, with pairs resampled."""
     pairs = pairs_with(results, label, other)
     ratios = [[math.log(results[pair][label].of(metric) / results[pair][other].of(metric))] for pair in pairs]
     interval = pooled.bootstrap(ratios, pooled.mean)
@@ -89,15 +89,16 @@ def saving(results: Results, label: str, other: str, metric: str) -> Interval | 
 
 
 def counts(results: Results, label: str, other: str, metric: str, same: float) -> tuple[int, int, int]:
-    """In how many pairs `label` is better than `other` by more than the share `same`, worse, and in how many both have
-    a figure."""
+    """The numbers of pairs in which `label` is better than `other` by more than the share `same`, in which it is worse,
+    and in which both have a figure."""
     pairs = pairs_with(results, label, other)
     ratios = [results[pair][label].of(metric) / results[pair][other].of(metric) for pair in pairs]
     return sum(ratio < 1 - same for ratio in ratios), sum(ratio > 1 + same for ratio in ratios), len(pairs)
 
 
 def best_in(results: Results, metric: str, among: Sequence[str], same: float) -> dict[str, int]:
-    """In how many pairs each scheme has the smallest figure; schemes within the share `same` of it are equal."""
+    """The number of pairs in which each scheme has the smallest figure. Schemes within the share `same` of it are
+    equal."""
     won = dict.fromkeys(among, 0)
     for pair in pairs_with(results, *among):
         least = min(results[pair][label].of(metric) for label in among)
@@ -183,7 +184,7 @@ def _panel(figure: go.Figure, results: Results, labels: Sequence[str], metric: s
     styles = scheme_styles(list(labels))
     place = {pair: index for index, pair in enumerate(results)}
     for number, label in enumerate(labels):
-        aside = (number - (len(labels) - 1) / 2) * 0.7 / len(labels)  # beside each other, not on top
+        aside = (number - (len(labels) - 1) / 2) * 0.7 / len(labels)  # side by side
         pairs = pairs_with(results, label)
         open_marks = [results[pair][label].at_least for pair in pairs]
         symbol = styles[label].symbol
@@ -256,7 +257,7 @@ def _pair_table(results: Results, labels: Sequence[str]) -> Table:
 
 
 def costs_of(frame: Frame) -> dict[str, float]:
-    """What each scheme re-injected over all pairs, %; without those whose transport does not report it."""
+    """The re-injection cost of each scheme over all pairs, %, without schemes whose transport does not report it."""
     points = {
         label: REINJECTION_COST.point([run for run in frame.runs if scheme_of(run) == label])
         for label in frame.labels()

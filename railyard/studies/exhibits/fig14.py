@@ -77,7 +77,7 @@ def points_of(frame: Frame) -> list[Point]:
                 if transfer is None:
                     continue
                 name = " + ".join(sorted((NAMES[path.radio] for path in transfer.paths), reverse=True))
-                # Wi-Fi alone stands in both pairs; it is taken from the one with LTE.
+                # Both pairs have Wi-Fi alone; it is taken from the pair with LTE.
                 if name == "Wi-Fi" and run.pair != "lab-cap-30-lte":
                     continue
                 by_point.setdefault((float(frame.values(key)["load_mb"]), name), []).append(transfer)
@@ -100,7 +100,7 @@ def unit_of(points: Sequence[Point], radios: dict[str, Radio], *, tail: bool = T
 
 
 def checks(points: Sequence[Point], radios: dict[str, Radio], *, tail: bool = True) -> dict[str, tuple[int, int]]:
-    """Each part of the claim that is decided: at how many loads it is true, of how many."""
+    """The decided parts of the claim: the number of loads at which each is true, and of all loads."""
     answers = _answers(points, radios, tail=tail)
     return {part: (held.count(True), len(held)) for part, held in answers.items() if None not in held}
 
@@ -126,7 +126,7 @@ def _answers(points: Sequence[Point], radios: dict[str, Radio], *, tail: bool = 
 
 
 def verdict(counts: dict[str, tuple[int, int]], parts: int = 0) -> tuple[Verdict, str]:
-    """`parts`: how many there are; those that are not decided are not in `counts`."""
+    """The verdict. `parts`: the number of all parts; undecided ones are not in `counts`."""
     if len(counts) < parts:
         return "not decided", f"of {parts} parts {len(counts)} are decided by so few transfers"
     failed = [f"{part} ({held} of {total} loads)" for part, (held, total) in counts.items() if held < total]
@@ -137,7 +137,8 @@ def verdict(counts: dict[str, tuple[int, int]], parts: int = 0) -> tuple[Verdict
 
 
 def break_even_slope(points: Sequence[Point], radios: dict[str, Radio]) -> float | None:
-    """Wi-Fi's downlink slope, mW/Mbps, below which Wi-Fi + LTE takes less per bit than LTE at every load; bisected."""
+    """Wi-Fi's downlink slope, mW/Mbps, below which Wi-Fi + LTE takes less per bit than LTE at every load, by
+    bisection."""
 
     def holds(slope: float) -> bool:
         trial = radios | {"wifi": radios["wifi"].model_copy(update={"downlink_mw_per_mbps": slope})}

@@ -48,12 +48,12 @@ BIN_MS = 100
 class Findings:
     places: int
     stalled_places: dict[str, int]
-    starved_places: dict[str, int]  # of these, where the other path carries less than the video meanwhile
+    starved_places: dict[str, int]  # of these, those in which the other path carries less than the video meanwhile
     stall_s: dict[str, Interval]
     copied_mb: dict[str, Interval]
     cost: dict[str, float]
     stall_saved: dict[str, Interval]  # against vanilla, %
-    copies_saved: Interval  # by the control, %
+    copies_saved: Interval  # by QoE control, %
 
     def halved(self, label: str) -> bool:
         """Whether the buffer falls to zero in fewer than half as many places as under vanilla."""
@@ -65,7 +65,8 @@ def _per_run(runs: list[Run], value: Callable[[Run], float]) -> list[list[float]
 
 
 def starved(frame: Frame, run: Run) -> bool:
-    """Whether the other paths together carry less than the video's bit rate during the outage: no copy helps then."""
+    """Whether the other paths together carry less than the video's bit rate during the outage, so that no copy
+    helps."""
     values = frame.values(part_of(run))
     begin, end = float(values["begin_ms"]) / 1000, float(values["end_ms"]) / 1000
     failing = frame.spec.places.path if frame.spec.places else ""
@@ -133,7 +134,7 @@ def verdict(figures: Findings) -> tuple[Verdict, str]:
 
 
 def chosen_key(frame: Frame) -> tuple[str, str]:
-    """The place that is drawn: the first one, in the file's order, in which vanilla-mp stalls; else the first one."""
+    """The place to draw: the first one, in the file's order, in which vanilla-mp stalls, else the first one."""
     runs = [run for key in frame.keys for run in frame.of(key, VANILLA)]
     run = next((run for run in runs if run.rebuffer_count > 0), runs[0])
     return part_of(run), run.pair
@@ -189,7 +190,7 @@ def _figure(frame: Frame, shown: dict[str, Run], show_s: float) -> go.Figure:
 def _draw_play(
     figure: go.Figure, row: int, level: list[tuple[float, float]], copies: list[tuple[float, float]], show_s: float
 ) -> None:
-    """The buffer, and on a second axis what was re-injected by then."""
+    """Draws the buffer and, on a second axis, the re-injected bytes so far."""
     steps = [*thinned(copies, 0.02, show_s), (show_s, copies[-1][1])]
     place = {"mode": "lines", "showlegend": row == 2, "row": row, "col": 1}
     figure.add_scatter(

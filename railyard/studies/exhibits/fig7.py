@@ -24,7 +24,7 @@ PAIRS = {
     "lab-5g-wifi": "5G SA 180 Mbps, Wi-Fi 60 Mbps",
     "lab-5g-wifi-equal": "both 60 Mbps: they differ in delay alone",
 }
-NEVER_S = 30.0  # a first frame that never came counts with the time limit
+NEVER_S = 30.0  # value of a first frame that never came: the time limit
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Point:
 
 
 def _latencies(frame: Frame, primary: str, size: int, pair: str) -> dict[int, list[float]]:
-    """By seed, ms."""
+    """First-frame latencies by seed, ms."""
     keys = [
         key
         for key in frame.keys
@@ -105,7 +105,7 @@ def _figure(points: Sequence[Point]) -> go.Figure:
 
 
 def verdict(points: Sequence[Point]) -> tuple[Verdict, str]:
-    """5G is faster where the whole interval of its gain is above 0."""
+    """The verdict. 5G is faster at points where the whole interval of its gain is above 0."""
     answers = [above(point.gain) for point in points]
     sentence = f"faster beyond its interval in {answers.count(True)} of {len(points)} settings"
     if None in answers:

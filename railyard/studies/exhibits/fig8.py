@@ -46,7 +46,7 @@ def _figure(points: list[dict[str, Any]]) -> go.Figure:
 
 
 def trend(points: list[dict[str, Any]]) -> float:
-    """Spearman's rank correlation of ratio and gain; 0 where there are fewer than two ratios."""
+    """Spearman's rank correlation of ratio and gain. 0 with fewer than two ratios."""
     if len(points) < 2:
         return 0.0
     correlation = stats.spearmanr([point["ratio"] for point in points], [point["gain"].value for point in points])

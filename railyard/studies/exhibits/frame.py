@@ -1,4 +1,4 @@
-"""What all builders share: a campaign's runs by part and scheme, provenance, and plotly figures as plain data."""
+"""The common parts of all builders: a campaign's runs by part and scheme, provenance, and figures as plain data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SOURCE = "Zheng et al., SIGCOMM 2021"
 
 @dataclass(frozen=True)
 class Frame:
-    """The runs of an exhibit's campaign. Void runs are counted, and in nothing else."""
+    """The runs of an exhibit's campaign. Void runs are only counted."""
 
     folder: Path
     spec: ExhibitSpec
@@ -130,12 +130,12 @@ def part_of(run: Run) -> str:
 
 
 def place_of(run: Run) -> tuple[str, str, int]:
-    """What two runs have in common that see the same links."""
+    """The key of runs that see the same links."""
     return part_of(run), run.pair, run.seed
 
 
 def columns(*names: str | tuple[str, str]) -> list[Column]:
-    """Each a name, or a name with its unit."""
+    """Columns, each given by a name or a name with its unit."""
     return [Column(name=one) if isinstance(one, str) else Column(name=one[0], unit=one[1]) for one in names]
 
 
@@ -146,12 +146,12 @@ def required(interval: Interval | None) -> Interval:
 
 
 def rcts(runs: Sequence[Run]) -> list[list[float]]:
-    """Request completion times, a list a run; a chunk that never completed counts with the time that it had waited."""
+    """Request completion times, a list for each run. A chunk that never completed counts with the time waited."""
     return [[chunk.rct_s for chunk in run.chunks] for run in runs]
 
 
 def player_settings(run: Run) -> dict[str, str]:
-    """What a reader must know about the player, in words."""
+    """The settings of the player that readers need, in words."""
     player = run.config["player"]
     return {
         "video": f"{player['bitrate_bps'] / 1e6:g} Mbps, {player['duration_s']:g} s",
@@ -195,6 +195,6 @@ def styled(figure: go.Figure, height: int, **more: Any) -> go.Figure:
 
 
 def translucent(colour: str) -> str:
-    """A hexadecimal colour as plotly takes it with an opacity of 35 %."""
+    """A hexadecimal colour with an opacity of 35 %, as plotly takes it."""
     red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
     return f"rgba({red},{green},{blue},0.35)"

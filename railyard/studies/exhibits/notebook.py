@@ -1,7 +1,7 @@
-"""What notebooks/study.py shows: an exhibit or a study, loaded or made.
+"""The contents of notebooks/study.py: an exhibit or a study, loaded or made.
 
-It shows what `exhibit.json` or a study's tables hold and computes nothing itself, so that notebook, report and command
-line cannot disagree.
+It shows `exhibit.json` or a study's tables and computes nothing itself, so that notebook, report and command line
+cannot disagree.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ SEEN = ROOT / "notebooks" / "exhibits.md"
 """A section for each exhibit."""
 PLOTLY_TYPE = "application/vnd.plotly.v1+json"
 RESULTS_VARIABLE = "RAILYARD_RESULTS"
-"""Where the notebooks look for results; `results/` of the project where it is not set."""
+"""The folder of results for notebooks. Not set: `results/` of the project."""
 SIZE_VARIABLE = "RAILYARD_SIZE"
-"""The size to run where there is no exhibit yet; small where it is not set."""
+"""The size to run if there is no exhibit yet. Not set: small."""
 ARENA_VARIABLE = "RAILYARD_ARENA"
-"""The arena to run it in; the experiment's own where it is not set. An exhibit that runs nothing has none."""
+"""The arena of such a run. Not set: the experiment's own. An exhibit that runs nothing has none."""
 
 
 def results_dir() -> Path:
@@ -44,7 +44,7 @@ def results_dir() -> Path:
 
 
 def get(name: str) -> Exhibit:
-    """The exhibit as it is in the results, or made at the small size where it is not there."""
+    """The exhibit from the results or, if it does not exist, made at the small size."""
     folder = results_dir().resolve() / name
     if not (folder / FILE).is_file():
         command = [sys.executable, "-m", "railyard", "run", name]
@@ -59,13 +59,13 @@ def get(name: str) -> Exhibit:
 
 
 def _only_reads(name: str) -> bool:
-    """Whether an exhibit draws traces and runs nothing, so that no arena can be asked for."""
+    """Whether an exhibit only draws traces, so that it has no arena."""
     known = load_yaml(EXPERIMENTS_DIR / f"{name}.yaml").data
     return known["kind"] == "exhibit" and "experiment" not in known
 
 
 class Page:
-    """What a notebook shows. Every property is a cell's last line; None shows nothing."""
+    """The contents of a notebook. Each property is the last line of a cell; None shows nothing."""
 
     heading: Any
     to_be_seen: Any = None
@@ -124,8 +124,8 @@ class ExhibitPage(Page):
         return [go.Figure(plot.figure) for plot in self.exhibit.plots]
 
     def show(self) -> None:
-        """Draws every plot, each with the sentence that says what is to be seen: interactive where the reader of the
-        notebook can draw it, and a picture elsewhere."""
+        """Draws every plot with its description: interactive if the notebook's reader can draw it, else as a
+        picture."""
         try:
             drawn = pictures([plot.figure for plot in self.exhibit.plots])
         except UserError as error:
@@ -179,7 +179,7 @@ class ExhibitPage(Page):
 
 @dataclass(frozen=True)
 class _Plot:
-    """A plot in the forms of which a reader shows the richest that it knows."""
+    """A plot in several forms, of which a reader shows the richest one that it supports."""
 
     figure: go.Figure
     picture: bytes

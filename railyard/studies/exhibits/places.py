@@ -1,4 +1,4 @@
-"""Moments of a trace worth looking at, found by a rule that the experiment file states: outages of a length."""
+"""Finds places in a trace by a rule in the experiment file: outages of a given length."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Place:
 
 
 def find_places(pair: Pair, rule: PlaceRule, most: int | None = None) -> list[Place]:
-    """The first `most` places (the rule's own number where that is not given), in order of time."""
+    """The first `most` places, in order of time. None: the rule's own number."""
     rates = {path.name: read_trace(path.downlink).rate_mbps(BIN_MS) for path in pair.paths}
     if rule.path not in rates:
         return []

@@ -35,20 +35,20 @@ from railyard.studies.population.figures import STALLED, Compare, Plays, improve
 from railyard.studies.population.table import literal
 
 ALL = "all"
-# How a difference to single path is said, where positive is the first.
+# The words for a positive and a negative difference to single path.
 FASTER_WORDS, SLOWER_WORDS, LOWER_WORDS = ("better", "worse"), ("slower", "faster"), ("lower", "higher")
-# In SQL, of a play.
+# Conditions on a play, in SQL.
 AT_HOME, MOVING = "scene = 'home'", "scene NOT IN ('home', 'office', 'public')"
 SLOWEST_S = "coalesce(list_max(rct_s), 0)"
-RTT_RATIO = "base_rtt_ms[2] / base_rtt_ms[1]"  # of the other path over the primary one, which pairs name first
-SLOWER = 1.05  # a viewer's slowest request counts as slower or faster from 5 % of difference on
+RTT_RATIO = "base_rtt_ms[2] / base_rtt_ms[1]"  # of the other path / of the primary one, which pairs name first
+SLOWER = 1.05  # ratio from which a viewer's slowest request counts as slower or faster
 RCT_QUANTILES = {RCT_MEDIAN.name: 0.5, RCT_P95.name: 0.95, RCT_P99.name: 0.99}
 RTT_CLASSES = ((0.0, 2.0), (2.0, 4.0), (4.0, float("inf")))
 
 
 def _rct_tables(frame: Frame, ours: str, quantiles: Sequence[float], *, gain: bool) -> list[Table]:
-    """A quantile of both arms' RCT by day, and by how much ours is better (`gain`) or worse. One table of all quantiles
-    would be wider than the page."""
+    """Tables of a quantile of both arms' RCT by day, with the gain (`gain`) or loss. One table of all quantiles would
+    be wider than the page."""
     note = f"Positive: {ours} is {'faster' if gain else 'slower'} than single path."
     tables = []
     for q in quantiles:
@@ -79,8 +79,8 @@ def _rct_plot(frame: Frame, arms: Sequence[str], quantiles: Sequence[float]) -> 
 
 
 def _slower_and_faster(plays: Plays, ours: str, worst: int | None = None) -> tuple[int, int]:
-    """Viewers whose slowest request is slower, and faster, under ours. `worst`: of so many, whose slowest requests take
-    longest on single path."""
+    """The numbers of viewers whose slowest request is slower, and faster, under ours. `worst`: only among this number
+    of viewers with the longest slowest requests on single path."""
     conditions = [f"ours > {SLOWER}::DOUBLE * sp", f"{SLOWER}::DOUBLE * ours < sp"]
     some = None if worst is None else ("sp", worst)
     slower, faster = plays.viewers_who(conditions, SLOWEST_S, {"sp": "sp", "ours": ours}, some)
@@ -88,7 +88,7 @@ def _slower_and_faster(plays: Plays, ours: str, worst: int | None = None) -> tup
 
 
 def _groups(plays: Plays) -> list[tuple[str, Plays]]:
-    """By scene, the most frequent one first, and by the ratio of base RTTs."""
+    """The plays by scene, the most frequent one first, and by the ratio of base RTTs."""
     scenes = plays.ask("SELECT scene FROM own GROUP BY scene ORDER BY count(*) DESC, scene")
     groups = [(f"scene {scene}", plays.where(f"scene = {literal(scene)}")) for (scene,) in scenes]
     for low, high in RTT_CLASSES:
@@ -233,7 +233,7 @@ def _rebuffer_plot(frame: Frame, arms: Sequence[str]) -> Plot:
 
 
 def _stalled(frame: Frame, ours: str) -> str:
-    """How many viewers the comparison of rebuffer rates rests on."""
+    """The number of viewers behind the comparison of rebuffer rates, in words."""
     conditions = ["sp > 0", "ours < sp", "ours > sp", f"sp > 0 AND {MOVING}"]
     arms = {"sp": "sp", "ours": ours}
     stalled, less, more, moving = frame.plays.viewers_who(conditions, "rebuffer_time_s", arms)

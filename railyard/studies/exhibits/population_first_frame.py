@@ -1,7 +1,7 @@
 """First-frame latency over a population, with and without first-frame acceleration: fig12.
 
-Two videos over one connection: the first begins with the handshake, and its second path is yet to open; the next one
-finds both paths open, and windows as the first one left them.
+Two videos use one connection. The first one begins with the handshake, before the second path is open. The next one has
+both paths open, with the windows that the first one left.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from railyard.studies.population.figures import improvement
 
 QUANTILES = (0.5, 0.75, 0.9, 0.95, 0.99)
 EARLIER_WORDS = ("earlier", "later")
-# The paper's form of the algorithm, which copies always, and this testbed's, whose copies must pay.
+# The paper's form of the algorithm, which always copies, and this testbed's, whose copies must pay.
 WITH, WITHOUT = "xlink", "xlink without first-frame acceleration"
 OWN_WITH, OWN_WITHOUT = "xlink-lean", "xlink-lean without first-frame acceleration"
 ARMS = (WITH, WITHOUT, OWN_WITH, OWN_WITHOUT, "xlink+")
-# A colour a form of the algorithm, a dash for "without".
+# A colour for each form of the algorithm, and a dash for "without".
 STYLES = {
     WITH: LineStyle(BLUE, "solid", "circle"),
     WITHOUT: LineStyle(BLUE, "dash", "square"),
@@ -50,7 +50,7 @@ STYLES = {
 
 @dataclass(frozen=True)
 class Start:
-    """Which first frames are meant."""
+    """A selection of first frames."""
 
     key: str
     what: Literal["first_frame", "later_first_frame"]
@@ -68,8 +68,8 @@ def _gain(frame: Frame, start: Start, arm: str, q: float, over: str = "sp") -> I
 
 
 def verdict(accelerated: Interval | None, plain: Interval | None, theirs: float) -> Verdict:
-    """Holds: better by `theirs` percent with, and worse without. Partly: better with, beyond chance, whatever it is
-    without."""
+    """The verdict. Holds: better by `theirs` percent with acceleration, and worse without. Partly: better with it,
+    beyond chance."""
     better = above(accelerated)
     if accelerated is None or plain is None or better is not True:
         return in_steps(better, better)
@@ -77,7 +77,8 @@ def verdict(accelerated: Interval | None, plain: Interval | None, theirs: float)
 
 
 def helps(gains: dict[float, Interval | None]) -> Verdict:
-    """Acceleration against none: beyond the interval at the p99, or at another percentile only."""
+    """The verdict on acceleration against none. Holds: an established gain at the p99. Partly: only at another
+    percentile."""
     return in_steps(above(gains.get(0.99)), _any(above(gain) for gain in gains.values()))
 
 
@@ -87,7 +88,8 @@ def _any(answers: Iterable[Answer]) -> Answer:
 
 
 def grows(gains: dict[float, Interval | None]) -> Verdict:
-    """The gain grows towards the tail: from each percentile to the next; partly if the last is above the first."""
+    """The verdict on the claim that the gain grows towards the tail. Holds: from each percentile to the next. Partly:
+    only from the first to the last."""
     known = [gain.value for _, gain in sorted(gains.items()) if gain is not None and gain.known]
     if len(known) < 2:
         return "not decided"
@@ -167,7 +169,7 @@ def _claim(frame: Frame, start: Start) -> Claim:
 
 
 def _outlook_of_help(frame: Frame, word: Verdict, between: dict[float, Interval | None]) -> dict[str, Any]:
-    """The claim is partly established as soon as one percentile is."""
+    """The outlook. The claim is partly established as soon as one percentile is."""
     viewers, carry = frame.plays.viewers(), frame.plays.to_carry(LATER.what, 0.99, WITH, WITHOUT)
     every = [wants for wants in (verdicts.wants(gain, viewers) for gain in between.values()) if wants is not None]
     of_all = verdicts.outlook(word, between.get(0.99), viewers, carry=carry)

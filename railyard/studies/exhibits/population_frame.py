@@ -1,4 +1,4 @@
-"""What the exhibits over a population share: plays, settings and provenance, cells with intervals, plots."""
+"""The common parts of exhibits over a population: plays, settings and provenance, cells with intervals, plots."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Frame:
 
     @property
     def all_and_days(self) -> list[Plays]:
-        """The plays of all days, then those of each."""
+        """The plays of all days together, then those of each day."""
         return [self.plays, *(self.plays.day(day) for day in self.days)]
 
     def style(self, arm: str) -> LineStyle:
@@ -95,12 +95,12 @@ def text(interval: Interval | None, unit: str = " %", digits: int = 1) -> str:
 
 
 def change(interval: Interval | None, more: str, less: str) -> str:
-    """A difference in percent as one says it; positive is `more`."""
+    """A difference in percent in words. Positive is `more`."""
     return "not comparable (single path has none)" if interval is None else interval.words(more, less)
 
 
 def between(values: Sequence[Interval | None], more: str, less: str) -> str:
-    """The least and the greatest of the days, as one says them; positive is `more`."""
+    """The least and the greatest difference of the days, in words. Positive is `more`."""
     known = [value.value for value in values if value is not None]
     return f"{range_words(known, more, less)} by day" if known else "no value on any day"
 

@@ -1,4 +1,4 @@
-"""What the double threshold costs and brings over a population: fig10 and table2."""
+"""Costs and gains of the double threshold over a population: fig10 and table2."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from railyard.studies.exhibits.population_frame import (
 from railyard.studies.population.figures import Plays, improvement
 from railyard.studies.thresholds import DANGER_MS
 
-# Settings of Fig. 10 and table 2 by the arms that have them; the arm xlink is (95, 80).
+# The settings of Fig. 10 and table 2 with their arms. The arm xlink is (95, 80).
 SETTINGS = {"off": "off", "95-80": "xlink", "90-80": "90-80", "90-60": "90-60", "60-50": "60-50", "60-1": "60-1"}
 SETTINGS |= {"1-1": "1-1"}
 PAPER_TABLE2 = {"95-80": 66.14, "90-80": 57.59, "90-60": 55.65, "60-50": 78.87, "60-1": 64.74, "1-1": 62.23}
 PAPER_COST = {"95-80": "2.1 %", "1-1": "15 %"}
 # The p of "the buffer level that p % of the samples exceed", as quantiles from below.
 LEVELS = {"p50": 0.5, "p90": 0.1, "p95": 0.05, "p99": 0.01}
-IN_DANGER = f"list_min(play_time_left_ms) < {DANGER_MS}"  # in SQL, of a play
+IN_DANGER = f"list_min(play_time_left_ms) < {DANGER_MS}"  # a condition on a play, in SQL
 LEVEL_STYLES = {
     "p90": LineStyle(BLUE, "dot", "circle"),
     "p95": LineStyle(BLUE, "dash", "square"),
@@ -162,7 +162,7 @@ def _forms_table(frame: Frame) -> Table:
 
 
 def _below(plays: Plays, arm: str, other: str) -> Interval | None:
-    """By how much the play-time left that 99 % of an arm's samples exceed is below another arm's, %."""
+    """The play-time left that 99 % of an arm's samples exceed: the difference below another arm's, in %."""
     return plays.compare_quantile("play_time_left", LEVELS["p99"], arm, other, improvement)
 
 
@@ -180,7 +180,7 @@ def diminishes(gain: Interval | None, further: Sequence[Interval | None], little
 
 
 def _mechanism_claims(frame: Frame, costs: dict[str, Interval | None]) -> list[Claim]:
-    """What section 7.1 concludes beside the two costs."""
+    """The claims of section 7.1 other than the two costs."""
     plays = frame.plays
     against_sp, against_gated = _below(plays, "off", "sp"), _below(plays, "off", "xlink")
     dearer = [name for name in SETTINGS if name not in ("off", "95-80")]
@@ -225,7 +225,7 @@ def _mechanism_claims(frame: Frame, costs: dict[str, Interval | None]) -> list[C
 
 
 def _cost_claim(frame: Frame, row: PaperClaim, form: Interval | None, own: Interval | None, because: str) -> Claim:
-    """`form`: the cost of the paper's form; `own`: that of copies that pay."""
+    """A claim about costs. `form`: the cost of the paper's form. `own`: that of copies that must pay."""
     boundary = (row.numbers["theirs"], row.numbers["factor"])
     word = verdicts.cost(form, own, *boundary)
     return verdicts.claim(

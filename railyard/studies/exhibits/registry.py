@@ -1,4 +1,4 @@
-"""What there is by name: exhibits with their builders, and kinds of experiment files.
+"""The names of exhibits with their builders, and the kinds of experiment files.
 
 A builder turns a results folder into an exhibit: `build(campaign_dir, spec) -> Exhibit`. A runner carries an experiment
 file of its kind out: `run(document, request)`, and returns True if a program failed in a run. Both are named as
@@ -43,7 +43,7 @@ KINDS: dict[str, str] = {
     "population-exhibit": "railyard.studies.exhibits.population_run:run_exhibit_file",
 }
 PLAIN = "experiment"
-"""The kind of a file that names none: trace pairs × schemes × seeds, docs/reference/experiments.md."""
+"""The kind of a file without a kind: trace pairs × schemes × seeds, docs/reference/experiments.md."""
 
 
 Runner = Callable[[YamlDocument, RunRequest], bool | None]
@@ -56,7 +56,7 @@ def _function(reference: str) -> Callable[..., Any]:
 
 
 def builder(name: str) -> Builder:
-    """What builds an exhibit. It refuses a file with a claim that the exhibit does not judge."""
+    """The builder of an exhibit. It refuses a file with a claim that the exhibit does not judge."""
     if name not in EXHIBITS:
         raise UserError(f"there is no exhibit '{name}'; {near_miss(name, EXHIBITS)}")
     build: Builder = _function(EXHIBITS[name])
@@ -74,7 +74,7 @@ def builder(name: str) -> Builder:
 
 
 def runner(document: YamlDocument) -> Runner | None:
-    """Who carries out an experiment file: None for the plain kind. Raises UserError for a kind that is not known."""
+    """The runner of an experiment file. None: the plain kind. Raises UserError for an unknown kind."""
     kind = document.data.get("kind", PLAIN)
     if kind == PLAIN:
         return None

@@ -1,4 +1,4 @@
-"""Carries an exhibit out: the runs of all its parts as one campaign, then `exhibit.json`."""
+"""Carries out an exhibit: the runs of all its parts as one campaign, then `exhibit.json`."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ VERDICT_STYLE = {"holds": "green", "partly": "yellow", "does not hold": "red", "
 
 
 def requested(document: YamlDocument, request: RunRequest) -> ExhibitSpec:
-    """The exhibit with what the command line asked for."""
+    """The exhibit with the options of the command line."""
     spec = parse(document, ExhibitSpec)
     change: dict[str, Any] = {}
     if request.arena is not None:
-        arena_of(request.arena)  # there is one of this name
+        arena_of(request.arena)  # raises UserError for an unknown name
         change["arena"] = request.arena
     elif _wants_kernel(spec) and vkernel.why_not() is None:
         change["arena"] = "kernel"
@@ -47,7 +47,7 @@ def requested(document: YamlDocument, request: RunRequest) -> ExhibitSpec:
         if getattr(request, field) is not None:
             change[field] = getattr(request, field)
     update: dict[str, Any] = {"size": request.size}
-    if spec.experiment:  # the command line goes before what sizes and arenas change
+    if spec.experiment:  # the command line overrides changes of sizes and arenas
         update["experiment"] = spec.experiment | change
         for name in ("sizes", "arenas"):
             changes = getattr(spec, name)
@@ -56,7 +56,7 @@ def requested(document: YamlDocument, request: RunRequest) -> ExhibitSpec:
 
 
 def _wants_kernel(spec: ExhibitSpec) -> bool:
-    """Whether a scheme is in the kernel: runs are exact then, and none void, where a time-travel kernel is."""
+    """Whether a scheme needs a kernel. If a time-travel kernel is at hand, its runs are exact and never void."""
     entries = spec.experiment.get("schemes", [])
     names = [entry.get("scheme") if isinstance(entry, dict) else entry for entry in entries]
     return "arena" in spec.experiment and not is_exact(spec.experiment["arena"]) and "mptcp" in names
@@ -75,7 +75,7 @@ def command_of(name: str, document: YamlDocument, request: RunRequest) -> str:
 
 
 def run(document: YamlDocument, request: RunRequest) -> bool:
-    """Returns whether a program failed in a run."""
+    """Runs an exhibit. Returns whether a program failed in a run."""
     spec = requested(document, request)
     make = registry.builder(spec.name)
     if spec.experiment:
@@ -121,7 +121,7 @@ def _with_runs(spec: ExhibitSpec, document: YamlDocument, request: RunRequest, m
         name=spec.name,
         facts={"exhibit": exhibit},
         not_run=[row for _, experiment, inner in parts for row in not_run(experiment, inner)],
-        # Which exhibit it is, and which parts it came to.
+        # The exhibit and its parts.
         further={
             "exhibit": described,
             "parts": {part.key: part.values for part, _, _ in parts},
@@ -145,7 +145,7 @@ def write(made: Exhibit, folder: Path, request: RunRequest) -> None:
 
 
 def print_exhibit(console: Console, exhibit: Exhibit) -> None:
-    """The exhibit in the terminal, as far as there is room for it: each claim with its verdict, then its tables."""
+    """Prints the exhibit, as far as there is room: each claim with its verdict, then its tables."""
     parts: list[RenderableType] = [Text.assemble("\n", (exhibit.title, "bold"), f" ({exhibit.paper_ref})")]
     parts.append(Text(exhibit.summary))
     for claim in exhibit.claims:

@@ -16,7 +16,7 @@ from railyard.traces.trace import read_trace
 
 @dataclass
 class PathSeries:
-    """One path as the server's congestion control saw it: (s, bytes)."""
+    """The window and the bytes in flight of one path at the server: (s, bytes)."""
 
     name: str
     window: list[tuple[float, float]] = field(default_factory=list)
@@ -31,7 +31,7 @@ class ServerSeries:
 
 
 def server_series(run: Run, folder: Path) -> ServerSeries:
-    """What the server's qlogs of the run say, all connections in turn."""
+    """The series in the server's qlogs of the run, over all connections in turn."""
     links = read_json(folder / "mpshell.json")
     names = {path["inside_addr"]: path["name"] for path in links["paths"]}
     series = {name: PathSeries(name) for name in names.values()}
@@ -58,7 +58,7 @@ def server_series(run: Run, folder: Path) -> ServerSeries:
 
 
 def buffered_bytes(run: Run, folder: Path) -> list[tuple[float, float]]:
-    """The player's buffer, every 100 ms."""
+    """The player's buffer every 100 ms: (s, bytes)."""
     start = run.player_start_s or 0.0
     player = read_jsonl(folder / "player.jsonl")
     return [(start + e["t"], float(e["buffered_bytes"])) for e in player if e.get("event") == "buffer"]
@@ -73,7 +73,7 @@ def capacity(run: Run, name: str, bin_ms: int, show_s: float) -> list[tuple[floa
 
 
 def thinned(points: list[tuple[float, float]], step_s: float, until_s: float) -> list[tuple[float, float]]:
-    """The last point of every `step_s`, up to a time: what a plot of that width can show."""
+    """The last point of each `step_s`, up to a time, as a plot cannot show more."""
     kept: dict[int, tuple[float, float]] = {}
     for t, value in points:
         if t <= until_s:
@@ -82,7 +82,7 @@ def thinned(points: list[tuple[float, float]], step_s: float, until_s: float) ->
 
 
 def at(points: list[tuple[float, float]], t: float) -> float | None:
-    """The last value at or before a time."""
+    """The last value at or before a time. None: there is none."""
     value = None
     for when, what in points:
         if when > t:

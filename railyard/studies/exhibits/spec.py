@@ -1,7 +1,7 @@
 """`kind: exhibit`: an experiment file that rebuilds one figure or table of the paper.
 
-It is an ordinary experiment, and what varies: `parts` (each changes fields of the experiment) and `places` (moments of
-a trace found by a stated rule). Sizes take parts away or change fields. docs/reference/experiments.md shows one.
+It has an ordinary experiment and its variations: `parts` (each changes fields of the experiment) and `places` (places
+in a trace that a rule finds). Sizes leave out parts or change fields. docs/reference/experiments.md shows an example.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class ExhibitSpec(PaperClaims):
         return next(part for part in self.parts if part.key == key)
 
     def data(self, part: Part) -> dict[str, Any]:
-        """The experiment of a part, as a file would write it."""
+        """The experiment of a part, as data of a file."""
         base = {"name": self.name, "qlog": False, "link_logs": False} | self.experiment
         in_arena = self.arenas.get(str(base.get("arena", "")), SizeChange())
         data = merged(merged(merged(base, in_arena.set), self.change.set), part.set)
@@ -90,7 +90,7 @@ def _inner(document: YamlDocument, data: dict[str, Any]) -> YamlDocument:
 
 
 def experiments(spec: ExhibitSpec, document: YamlDocument) -> list[tuple[Part, Experiment, YamlDocument]]:
-    """The experiment of every part; where places are looked for, of every part, pair and place."""
+    """The experiment of every part or, with places, of every part, pair and place."""
     parts: list[tuple[Part, Experiment, YamlDocument]] = []
     for part in spec.chosen:
         data = spec.data(part)
@@ -119,7 +119,7 @@ def _places(spec: ExhibitSpec, document: YamlDocument, pair_data: Any) -> list[A
 
 
 def all_runs(parts: list[tuple[Part, Experiment, YamlDocument]]) -> list[RunSpec]:
-    """All runs of all parts. Raises UserError where two would live in one folder."""
+    """All runs of all parts. Raises UserError if two would have the same folder."""
     runs = [run for part, experiment, inner in parts for run in labelled(resolve(experiment, inner), part)]
     seen: set[str] = set()
     for run in runs:

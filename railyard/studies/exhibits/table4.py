@@ -1,4 +1,4 @@
-"""Table 4: the delay that crossing an ISP's border adds to the LTE path, as a knob, and what it does to RCT."""
+"""Table 4: the effect on RCT of the delay that crossing an ISP's border adds to the LTE path."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Point:
     crossing: str
     increase: float
     value: dict[str, Interval]  # by quantile, s
-    change: dict[str, Interval]  # by quantile, % of the same without the increase
+    change: dict[str, Interval]  # by quantile, % of the value without the increase
 
 
 def _quantile_ratio(run: Run, base: Run, q: float) -> float:
-    """log of a run's quantile over that of the same run without the increase."""
+    """ln(quantile of a run / quantile of the same run without the increase)."""
     after, before = (Quantile(rows.rcts, q).point([one]) for one in (run, base))
     if after is None or before is None:
         return 0.0
@@ -92,8 +92,8 @@ def _figure(by_label: dict[str, list[Point]]) -> go.Figure:
 
 
 def overall(frame: Frame, label: str) -> dict[str, Interval]:
-    """The change over all crossings together, %: for each run the mean of its changes, then over the runs. One crossing
-    moves packets to other opportunities of a fading link, either way; six of them average that out."""
+    """The change over all crossings together, %: the mean of each run's changes, then over the runs. A single crossing
+    moves packets to other opportunities of a fading link, earlier or later; six of them average that out."""
     keys = sorted(frame.keys, key=lambda key: float(frame.values(key)["increase"]))
     runs = {key: {(run.pair, run.seed): run for run in frame.of(key, label) if run.chunks} for key in keys}
     common = sorted(set.intersection(*(set(of) for of in runs.values())))

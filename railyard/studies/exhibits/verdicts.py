@@ -1,8 +1,8 @@
-"""Verdicts on claims that name a figure or a range of figures, each with its rule in words: what "holds" took.
+"""Verdicts on claims that name a figure or a range of figures, each with its rule for "holds" in words.
 
-The paper gives ranges over days; a range is compared with the interval over all viewers, since a day of a simulated
-population has few. Chance alone must not make a claim hold, so a gain counts only where its interval excludes none; and
-it must not make a claim fail, so a claim whose interval lies on both sides is not decided.
+The paper gives ranges over days. A range is compared with the interval over all viewers, because a day of a simulated
+population has few. Chance alone must not make a claim hold, so a gain counts only if its interval excludes 0. It must
+not make a claim fail either, so a claim whose interval lies on both sides is not decided.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def cost(paper_form: Interval | None, own_form: Interval | None, theirs: float, 
 
 
 def least(gain: Interval | None, least: float) -> tuple[float, ...]:
-    """The boundaries at which `within` and `agrees` decide, as far as the figure may pass them."""
+    """The boundaries at which `within` and `agrees` decide: 0 and, if the gain is below it, `least`."""
     return (0.0, least) if gain is not None and gain.value < least else (0.0,)
 
 
@@ -95,8 +95,8 @@ def nearer(interval: Interval | None, theirs: float, factor: float) -> tuple[flo
 def wants(
     interval: Interval | None, viewers: int, boundaries: Sequence[float] = (0.0,), carry: int | None = None
 ) -> Wants | None:
-    """How many viewers would decide on one of the boundaries. `carry`: how many it takes at least where the figure has
-    no interval yet."""
+    """The number of viewers that would decide on one of the boundaries. `carry`: the least number for an interval, if
+    the figure has none yet."""
     factors = [] if interval is None else [growth_to_decide(interval, boundary) for boundary in boundaries]
     possible = [factor for factor in factors if factor is not None]
     if possible:
@@ -111,7 +111,7 @@ def outlook(
     boundaries: Sequence[float] = (0.0,),
     carry: int | None = None,
 ) -> dict[str, Any]:
-    """The members `verdict`, `wants` and `needs` of a claim; `needs` are words where it is not decided."""
+    """The members `verdict`, `wants` and `needs` of a claim. `needs` has words if it is not decided."""
     number = wants(interval, viewers, boundaries, carry)
     if word != "not decided":
         return {"verdict": word, "wants": number}

@@ -1,9 +1,9 @@
-"""The whole report within a time: the claims that can be decided, and of the others what they would take.
+"""Makes the whole report within a time: decides as many claims as possible, and says what the others need.
 
-First the exhibits with a fixed number of runs (size `brief`). Then a pilot: the exhibits over the population, with few
-viewers of another seed. From what the pilot's claims want and from the time that is left follow the numbers of viewers
-(railyard/stats/design.py). They are written down, and only then the report's own viewers are played. The verdicts
-count none of the pilot's viewers.
+First come the exhibits with a fixed number of runs (size `brief`), then a pilot: the exhibits over the population with
+few viewers of another seed. The needs of the pilot's claims and the time left determine the numbers of viewers
+(railyard/stats/design.py). They are written down before the report's own viewers are played. The verdicts use none of
+the pilot's viewers.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ from railyard.studies.request import RunRequest
 Tell = Callable[[str], None]
 
 PILOT_SEED = 1_000_000
-"""Added to the population's seed."""
+"""The pilot's seed − the population's seed."""
 PILOT_VIEWERS_A_DAY = 12
 DAYS = 2
 MARGIN = 0.85
-"""So much of the time that is left is planned: pages, and plays that take longer than the pilot's, need the rest."""
+"""The share of the time left that is planned. Pages, and plays that take longer than the pilot's, need the rest."""
 PLAN_FILE = "plan.json"
-# Their arena, where it is not their own: the simulator has all schemes but the kernel's.
+# Their arena. None: their own. The simulator has all schemes except for the kernel's.
 FIXED: dict[str, str | None] = {"fig1": None, "fig6": None, "fig7": None, "fig8": None, "fig13": "sim", "fig14": None}
 FIXED |= {"fig15": None, "table4": None}
-# Exhibits of the same plays are one part.
+# Exhibits over the same plays are one part.
 PARTS = (("fig10", "table2"), ("fig1c", "table1"), ("fig11", "table3"), ("fig12",))
 
 
 @dataclass(frozen=True)
 class Piloted:
-    """What a part came to in the pilot."""
+    """The result of a part in the pilot."""
 
     offer: Offer
     viewer_s: float
-    """What one more viewer of this part alone costs."""
+    """The time of one more viewer of this part, in s."""
 
 
 @contextmanager
 def _no_exhibit(name: str, failed: list[str], tell: Tell) -> Iterator[None]:
-    """An exhibit that fails keeps no other from the report."""
+    """A context in which a failed exhibit is reported, so that the others go on."""
     try:
         yield
     except UserError as error:
@@ -73,7 +73,7 @@ def _of(name: str) -> tuple[PopulationExhibit, Population]:
 def _made(
     name: str, population: Population, out: Path, viewers_per_day: int, jobs: int | None
 ) -> tuple[Exhibit, float, Pace]:
-    """An exhibit over so many viewers, how long its figures took to compute, and how long plays took."""
+    """An exhibit over a number of viewers, the time to compute its figures, and the time of its plays."""
     spec, _ = _of(name)
     asked = Asked("brief", arms=tuple(spec.arms), viewers_per_day=viewers_per_day, days=DAYS)
     outcome = run_population(population, Place(name, out), asked, LocalExecutor(jobs), lambda _: None, lambda *_: None)
@@ -102,7 +102,7 @@ def _pilot(names: tuple[str, ...], folder: Path, jobs: int | None) -> Piloted:
 
 
 def _plan(results: Path, budget_s: float, begin: float, jobs: int | None, tell: Tell) -> dict[str, dict[str, float]]:
-    """How many viewers each part gets, and what one costs: from a pilot, or as it was written down before."""
+    """The number of viewers of each part and the time of each: from a pilot, or as written down before."""
     file = results / PLAN_FILE
     if file.is_file():
         known: dict[str, dict[str, float]] = json.loads(file.read_text())["parts"]
@@ -122,7 +122,7 @@ def _plan(results: Path, budget_s: float, begin: float, jobs: int | None, tell: 
 
 
 def with_time(exhibit: Exhibit, viewer_s: float) -> Exhibit:
-    """What an open claim would take, also in minutes; and how the number of viewers was chosen."""
+    """The exhibit with the needs of open claims also in minutes, and with the rule for the number of viewers."""
     claims = []
     for claim in exhibit.claims:
         if claim.verdict == "not decided" and claim.wants is not None:
@@ -174,7 +174,7 @@ def exhibits_within(budget_s: float, results: Path, jobs: int | None, tell: Tell
 
 
 def summary(made: Sequence[Exhibit], took_s: float, budget_s: float) -> str:
-    """How many claims are decided, and where the report took longer than it should, by how much."""
+    """The number of decided claims and, if the report took too long, by how much, in words."""
     claims = [claim for exhibit in made for claim in exhibit.claims]
     decided = sum(claim.verdict != "not decided" for claim in claims)
     over_s = took_s - budget_s

@@ -1,4 +1,4 @@
-"""What the access network of a viewer who sits still offers over time: rate and delay of Wi-Fi and LTE, step by step.
+"""The access network of a viewer who sits still: rate and delay of Wi-Fi and LTE, step by step.
 
 A path has a rate R that differs between viewers and places, and varies by fading. Its bottleneck is shared: others
 offer a load a(t), in units of R, that comes in bursts. The bottleneck's queue follows Lindley's recursion
@@ -27,14 +27,14 @@ from railyard.traces.parameters import STEP_MS
 from railyard.traces.trace import FloatArray
 
 FLOOR = 0.2
-"""Least share of the rate for one more flow: it takes turns with four others. Assumption."""
+"""The least share of the rate for one more flow, as if it took turns with four others. Assumption."""
 SILENT_KBPS = 8
-"""An opportunity in 1.5 s: as good as none."""
+"""A rate that counts as silence: one opportunity in 1.5 s."""
 STEADY = 0.08
-"""A change of the rate by less than this share is not worth an event."""
+"""A change of the rate by less than this share makes no event."""
 STEADY_MS = 2.0
 LEAVES_IN_S = 3.0
-"""Wi-Fi that is left behind weakens for so long before it is gone: a walk of some 4 m. Assumption."""
+"""The time in which Wi-Fi that is left behind fades out: a walk of about 4 m. Assumption."""
 LEAST_LEFT = 0.01
 
 
@@ -60,7 +60,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What was drawn of one path of one viewer."""
+    """The drawn values of one path of one viewer."""
 
     name: str
     rate_mbps: float
@@ -72,7 +72,7 @@ class Drawn:
 
 @lru_cache(maxsize=8192)
 def _process(seed: int, label: str, steps: int, time_constant_s: float) -> FloatArray:
-    """A stationary Gaussian process; kept, since a fit asks for the same ones again and again."""
+    """A stationary Gaussian process. Cached, because a fit uses the same ones many times."""
     return ar1(Draws(seed, label), steps, time_constant_s)
 
 
@@ -92,7 +92,7 @@ def _shape(fading: Fading, dips: Spells, silences: Spells, seed: int, steps: int
 
 
 def offered(law: PathAccess, load: float, seed: int, steps: int) -> FloatArray:
-    """a(t): lognormal, its mean is the load."""
+    """a(t), which is lognormal with the load as its mean."""
     sigma = law.load.burst_sigma
     bursts = _process(seed, "load", steps, law.load.time_constant_s)
     loads: FloatArray = load * np.exp(sigma * bursts - sigma * sigma / 2)
@@ -109,7 +109,7 @@ def queueing_ms(load: FloatArray, queue_ms: float) -> FloatArray:
 
 
 def _departure(steps: int, leaves_s: float | None) -> FloatArray:
-    """What is left of the rate of a network that is being left behind."""
+    """The remaining share of the rate of a network that is left behind, in each step."""
     left = np.ones(steps)
     if leaves_s is not None:
         to_go = leaves_s - np.arange(steps) / STEPS_PER_S
@@ -122,7 +122,7 @@ def _differs(one: int, other: int) -> bool:
 
 
 def _of_direction(path: str, way: str, kbps: FloatArray, delays: Sequence[float] | None) -> list[Change]:
-    """The changes of one direction, those left out that nobody would notice."""
+    """The changes of one direction, without those that have no noticeable effect."""
     changes: list[Change] = []
     last_kbps, last_ms = 0, -1.0
     for step, rate in enumerate(np.maximum(kbps, SILENT_KBPS)):

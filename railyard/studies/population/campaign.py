@@ -1,11 +1,11 @@
 """A campaign over a population: viewers drawn, thresholds measured on the pilot, every arm played, parts gathered.
 
 Layout of its folder, which `railyard.run.folders` finds or makes:
-    folder.json       what its results depend on
-    population.json   the population as it was asked for, the command, where and with what
+    folder.json       all facts that its results depend on
+    population.json   the population, the command, the machine and the programs
     traces/           pairs generated for it
-    parts/            plays; each file whole or not there
-    plays.parquet     the plays that were asked for, in one file
+    parts/            plays, in complete files
+    plays.parquet     the plays of the population in one file
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from railyard.studies.thresholds import in_milliseconds, measuring, with_measure
 RECORD_SCHEMA = 1
 RECORD_FILE = "population.json"
 PLAYS_A_BATCH = 24
-MOST_SET_ASIDE = (10, 0.01)  # viewers, and a share of them: a campaign in which more than both fail ends
+MOST_SET_ASIDE = (10, 0.01)  # a number and a share of viewers: if more than both fail, the campaign ends
 
 Tell = Callable[[str], None]
 Progress = Callable[[int, int], None]
@@ -52,10 +52,10 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Asked:
-    """What a command asked for."""
+    """The options of a command."""
 
     size: Size = "default"
-    arms: tuple[str, ...] | None = None  # labels; None: all of the population's
+    arms: tuple[str, ...] | None = None  # labels; None: all arms
     recorded: bool = False
     fresh: bool = False
     viewers_per_day: int | None = None
@@ -76,7 +76,7 @@ class Viewers:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a campaign came to."""
+    """The result of a campaign."""
 
     folder: Path
     entries: list[SchemeEntry]
@@ -95,7 +95,7 @@ def scale_of(population: Population, asked: Asked) -> Scale:
 
 
 def _batches(recipe: Recipe, days: Sequence[int], done: npt.NDArray[np.bool_]) -> Iterator[Batch]:
-    """A few viewers together, so that results are neither tiny nor long in coming. `done`: as Parts.done() has it."""
+    """Groups a few viewers, so that results are neither tiny nor late. `done`: the result of Parts.done()."""
     for place, day in enumerate(days):
         waiting: list[tuple[int, tuple[int, ...]]] = []
         for viewer in np.flatnonzero(~done[:, place].all(axis=0)):
@@ -115,7 +115,7 @@ def _count_set_aside(failed: Sequence[Failed], viewers: int) -> None:
 
 @dataclass
 class Pace:
-    """How long plays took, those left out that were there already."""
+    """The pace of plays, without those that existed already."""
 
     plays: int = 0
     seconds: float = 0.0
@@ -128,10 +128,10 @@ class Pace:
 def play_missing(
     parts: Parts, recipe: Recipe, viewers: Viewers, executor: Executor, progress: Progress, pace: Pace
 ) -> list[Failed]:
-    """Plays what is not there yet. Returns the viewers that were set aside."""
+    """Does the missing plays. Returns the viewers that were set aside."""
     texts = [arm.text for arm in recipe.arms]
     done = parts.done(texts, viewers.days, viewers.per_day)
-    elsewhere(recipe.others)  # read once, before there are workers that need it too
+    elsewhere(recipe.others)  # read once here, before workers that also need it start
     failed: list[Failed] = []
     count, total = int(done.sum()), done.size
     progress(count, total)
@@ -181,7 +181,7 @@ class _Work:
         return play_missing(self.parts, recipe, viewers, self.executor, self.progress, self.pace)
 
     def _measure(self, arm: Arm) -> tuple[list[float], int]:
-        video = self.population.video.with_videos(1)  # one server has one setting, however many videos follow
+        video = self.population.video.with_videos(1)  # a server has one setting for all videos
         failed = self.play([arm], self.pilot, self.population.model_copy(update={"video": video}))
         samples = self.parts.play_time_left(arm.text, PILOT_DAY, self.pilot.per_day)
         if not samples:
@@ -203,7 +203,7 @@ class _Work:
 
 @dataclass(frozen=True)
 class Place:
-    """Where results go: under a name, or into the user's own folder."""
+    """The place of results: under a name, or in the user's folder."""
 
     name: str
     out: Path | None = None
@@ -212,7 +212,7 @@ class Place:
 def run_population(
     population: Population, place: Place, asked: Asked, executor: Executor, tell: Tell, progress: Progress
 ) -> Outcome:
-    """Plays every arm for every viewer, as far as that is not there yet."""
+    """Plays every arm for every viewer, except for existing plays."""
     binary = program(PROGRAM)
     scale = scale_of(population, asked)
     labels = asked.arms or tuple(arm.base_label() for arm in population.arms)
@@ -251,13 +251,13 @@ def run_population(
 
 
 def _others(out: Path) -> list[Path]:
-    """The parts of other populations beside this one: plays are known by what decides them, whoever asked for them."""
+    """The folders of parts of other populations beside this one, whose plays can be used: a play has an identity."""
     folders = (folder for folder in out.parent.glob("*/parts") if not folder.parent.is_symlink())
     return sorted(folder for folder in folders if folder.parent != out)
 
 
 def _identity(population: Population, name: str, scale: Scale, asked: Asked, binary: Path) -> Identity:
-    """What the results depend on. Generated pairs follow from the settings, and are kept in the folder."""
+    """The identity of the results. Generated pairs follow from the settings and are in the folder."""
     settings = population.model_dump(mode="json", exclude={"description", "sizes"}, exclude_none=True)
     facts = {
         "settings": settings | {"scale": scale.model_dump(mode="json"), "recorded": asked.recorded},

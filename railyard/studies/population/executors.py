@@ -1,7 +1,8 @@
-"""Who plays: all cores of this machine, or the workers of a Dask scheduler. Both take batches and give plays back.
+"""Executors of plays: all cores of this machine, or the workers of a Dask scheduler. Both take batches and return
+plays.
 
-A batch is idempotent and known by what is in it, so a worker that dies costs the time of its batch and nothing else.
-A viewer whose play fails, or whose batch kills its workers, is set aside: it does not end the campaign.
+A batch is idempotent and has a key from its contents, so a worker that dies only costs the time of its batch. A viewer
+whose play fails, or whose batch kills its workers, is set aside and does not end the campaign.
 """
 
 from __future__ import annotations
@@ -35,16 +36,16 @@ from railyard.studies.population.viewers import draw_viewer
 NICE = 5
 PR_SET_PDEATHSIG = 1
 MOST_TRIES = 4
-# Batches that are submitted at once: for each process here; in all to a cluster, which may have any number of workers.
+# Batches that are submitted at once: for each process on this machine, or to a whole cluster of any size.
 LOCAL_WINDOW = 2
 DASK_WINDOW = 1000
 CONNECT_LIMIT_S = 15
-CODE_SHA256 = code_sha256()  # as this process imported it: a worker may have begun before an update
+CODE_SHA256 = code_sha256()  # as this process imported it, since a worker may have started before an update
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that decides plays but day and number of their viewers, who are drawn where they are played."""
+    """All facts that decide plays, except for day and number of viewers. Viewers are drawn by workers."""
 
     population: Population
     traces: str
@@ -54,9 +55,9 @@ class Recipe:
     program: str
     program_sha256: str
     others: tuple[str, ...] = ()
-    """Folders of parts of other campaigns, whose plays are as good."""
+    """Folders of parts of other campaigns, whose plays can be used."""
     library_sha256: str | None = None
-    """Of the pairs that are not generated; None where all workers are on this machine."""
+    """The hash of the pairs that are not generated. None: all workers are on this machine."""
     code_sha256: str = CODE_SHA256
 
     @cached_property
@@ -70,7 +71,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Batch:
-    """Some viewers of one day. `wanted`: their numbers, and of each the arms to be played, by place."""
+    """Some viewers of one day. `wanted`: their numbers, each with the indexes of the arms to play."""
 
     recipe: Recipe
     day: int
@@ -78,7 +79,7 @@ class Batch:
 
     @property
     def key(self) -> str:
-        """By what is played."""
+        """The key of the batch, from its contents."""
         what = hashlib.sha256(json.dumps([self.recipe.digest, self.day, self.wanted]).encode())
         return f"railyard-plays-{what.hexdigest()[:32]}"
 
@@ -89,7 +90,7 @@ class Batch:
         return task_of(recipe.population, viewer, arms, recipe.program, recipe.program_sha256)
 
     def played(self) -> Played:
-        """Plays all. A viewer who cannot be played is in `failed`."""
+        """Plays the batch. Viewers who cannot be played are in `failed`."""
         others, borrowed = elsewhere(self.recipe.others), 0
 
         def play_or_find(task: Task) -> list[Row]:
@@ -98,7 +99,7 @@ class Batch:
             missing = tuple(arm for arm, row in zip(task.arms, stored_rows, strict=True) if row is None)
             fresh = iter(play(replace(task, arms=missing), batch) if missing else [])
             borrowed += len(stored_rows) - len(missing)
-            # An arm may stand elsewhere under another label: that is no part of what decides a play.
+            # An arm may have another label elsewhere. The label does not decide a play.
             named = [{"arm": arm.label, "parameters": arm.text} for arm in task.arms]
             return [next(fresh) if row is None else row | name for row, name in zip(stored_rows, named, strict=True)]
 
@@ -111,7 +112,7 @@ _libraries: dict[str, Library] = {}
 
 
 def _library(recipe: Recipe) -> Library:
-    """One for all batches of a recipe: it reads and makes each pair once."""
+    """The library for all batches of a recipe, which reads and makes each pair once."""
     if recipe.digest not in _libraries:
         _libraries.clear()
         library = Library(recipe.population, Path(recipe.traces), recorded=recipe.recorded)
@@ -135,12 +136,12 @@ class Failed:
 
 @dataclass(frozen=True)
 class Played:
-    """What came of a batch: a part of so many plays."""
+    """The result of a batch: a part with `plays` plays."""
 
     part: bytes = b""
     plays: int = 0
     borrowed: int = 0
-    """How many of these plays another campaign had."""
+    """The number of these plays that another campaign had."""
     failed: list[Failed] = field(default_factory=list)
 
 
@@ -178,12 +179,12 @@ def _set_aside(batch: Batch, why: str) -> Played:
 
 class Executor(Protocol):
     def results(self, batches: Iterable[Batch]) -> Iterator[Played]:
-        """What comes of each batch, in the order in which they are done. Takes a batch when there is room for it."""
+        """The results of the batches, in the order of their ends. Takes a batch when there is room for it."""
         ...
 
 
 def _worker_begins(parent: int) -> None:
-    """A worker of the pool is polite, leaves Ctrl-C to the campaign, and ends with it, however that ends."""
+    """Prepares a worker: low priority, no handling of Ctrl-C, and it ends with the campaign, however that ends."""
     os.nice(NICE)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -192,8 +193,8 @@ def _worker_begins(parent: int) -> None:
 
 
 class LocalExecutor:
-    """A process a core. A worker that is killed takes the pool with it. What was being played then is played by itself,
-    batch by batch, and set aside where it is what kills workers."""
+    """A process for each core. If a worker is killed, the pool ends. Batches under way then are played again one by
+    one, and set aside if they kill workers."""
 
     def __init__(self, jobs: int | None = None) -> None:
         self.jobs = jobs or len(os.sched_getaffinity(0))
@@ -217,7 +218,7 @@ class LocalExecutor:
                     return
 
     def _pool(self, batches: Iterator[Batch], running: dict[str, Batch]) -> Iterator[Played]:
-        """By one pool. `running`: by their keys, the batches that were begun and are not done."""
+        """Plays batches by one pool. `running`: the batches that were begun and are not done, by key."""
         context = multiprocessing.get_context("fork")
         pool = ProcessPoolExecutor(self.jobs, context, initializer=_worker_begins, initargs=(os.getpid(),))
         futures: dict[Future[Played], str] = {}
@@ -241,7 +242,8 @@ class LocalExecutor:
 
 
 class DaskExecutor:
-    """The workers of an existing scheduler. They need this project at the same place, and see the campaign's folder."""
+    """The workers of an existing scheduler. They need this project at the same place and access to the campaign's
+    folder."""
 
     def __init__(self, address: str, tell: Callable[[str], None]) -> None:
         self.address, self.tell = address, tell
@@ -254,7 +256,7 @@ class DaskExecutor:
             raise UserError("--set scheduler= needs Dask: pip install 'railyard[dask]'.") from None
         logging.getLogger("distributed.client").setLevel(
             logging.CRITICAL
-        )  # what it logs of a lost scheduler is said below
+        )  # its log of a lost scheduler is replaced by the sentence below
 
         try:
             client: Any = Client(self.address, timeout=CONNECT_LIMIT_S, set_as_default=False)
@@ -268,7 +270,7 @@ class DaskExecutor:
         waiting, running = iter(batches), dict[str, Batch]()
 
         def begin(most: int) -> list[Any]:
-            """Keys are those of the plays: what the cluster is doing already is not done twice."""
+            """Submits batches under their keys, so that the cluster does not do a batch twice."""
             begun = list(islice(waiting, most))
             running.update({batch.key: batch for batch in begun})
             return [client.submit(run_batch, batch, key=batch.key, retries=MOST_TRIES, pure=True) for batch in begun]

@@ -1,11 +1,11 @@
 """Figures over the plays of a population: pooled quantiles, rates, and paired comparisons with intervals.
 
-All arms have the same viewers. Intervals come from a bootstrap over viewers, who are independent of each other, where
-requests of one viewer are not; a drawn viewer counts with all of its requests, under both arms.
+All arms have the same viewers. Intervals come from a bootstrap over viewers, who are independent of each other, unlike
+the requests of one viewer. A drawn viewer counts with all of its requests, under both arms.
 
-Plays are rows of a Parquet file (parts.py), in the order of days, viewers and arms; DuckDB selects and counts, and no
-play is held as a Python object. Above MOST_UNITS viewers neighbours are drawn together in the bootstrap: viewers are
-independent of each other, so groups of equal size are too, and the resamples' memory does not grow any more.
+Plays are rows of a Parquet file (parts.py), in the order of days, viewers and arms. DuckDB selects and counts them;
+they are never Python objects. Above MOST_UNITS viewers the bootstrap draws groups of neighbours, to bound its memory:
+groups of equal size are independent because viewers are.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ MOST_UNITS = 20_000
 What = Literal["rct", "first_frame", "later_first_frame", "play_time_left"]
 Compare = Callable[[Reals, Reals], Reals]
 
-# In SQL: what a play contributes to a rate, above and below the line. A play whose first frame never came stalled for
-# as long as was waited for it.
+# In SQL: the contributions of a play to numerator and denominator of a rate. If its first frame never came, the time
+# waited for it counts as stalled.
 RATES = {
     REBUFFER_RATE.name: ("rebuffer_time_s + coalesce(waited_s, 0)", "play_time_s"),
     REINJECTION_COST.name: ("reinjected_bytes", "stream_bytes_sent - reinjected_bytes"),
 }
 STALLED = "rebuffer_time_s > 0"
-# How long a play took, to its end or its time limit.
+# The duration of a play, to its end or its time limit.
 LASTED_S = "coalesce(nullif(first_frame_s, 0), waited_s, 0) + play_time_s + rebuffer_time_s"
 
 
 def values_in_sql(videos: int, chunk_bytes: int | None = None) -> dict[What, str]:
-    """The list that a play of so many videos contributes. What never came counts with the time that was waited for it,
-    and the first frame of a video that the play never came to with the time that the play took: lower bounds.
-    `chunk_bytes`: only requests of so much, and not the last one of a video, which asks for what is left."""
+    """The lists of values of a play with `videos` videos, in SQL. A request or frame that never arrived counts with the
+    time waited, and the first frame of a video that was never reached with the duration of the play: lower bounds.
+    `chunk_bytes`: only requests of that size, without the last one of a video, which may be smaller."""
     sql_slice = "" if chunk_bytes is None else f"[: trunc(duration_s * bitrate_bps / 8)::BIGINT // {chunk_bytes}]"
     return {
         "rct": f"rct_s{sql_slice}",
@@ -60,7 +60,7 @@ def values_in_sql(videos: int, chunk_bytes: int | None = None) -> dict[What, str
 
 
 def improvement(ours: Reals, theirs: Reals) -> Reals:
-    """By how much ours is below theirs, in percent of theirs; nan where theirs is nothing."""
+    """The difference theirs − ours in percent of theirs. NaN if theirs is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         result: Reals = np.where(theirs > 0, 100 * (1 - ours / theirs), np.nan)
     return result
@@ -71,13 +71,13 @@ def increase(ours: Reals, theirs: Reals) -> Reals:
 
 
 def _lower(ours: Sums, theirs: Sums) -> Interval | None:
-    """By how much a rate is below theirs, in percent of theirs, over the same viewers."""
+    """The difference of two rates, theirs − ours in percent of theirs, over the same viewers."""
     ratio = rates.ratio(ours, theirs, Layout.of_independent(len(ours.top)))
     return None if ratio is None else ratio.mapped(lambda times: 100 * (times - 1)).turned()
 
 
 class Plays:
-    """The plays of a file, or of some of its viewers: those of a condition in SQL."""
+    """The plays of a file, or of those of its viewers that meet a condition in SQL."""
 
     def __init__(self, table: Table, condition: str = "true", chunk_bytes: int | None = None) -> None:
         self._table = table
@@ -93,13 +93,13 @@ class Plays:
             raise UserError(f"{file}: some viewers lack an arm; the command that made it writes it again.")
         return plays
 
-    # --- whose plays ---
+    # --- selections ---
 
     def day(self, day: int) -> Plays:
         return self.where(f"day = {day}")
 
     def where(self, condition: str) -> Plays:
-        """Those of all plays that meet a condition on what viewers have under all arms."""
+        """The plays that meet a condition on properties that viewers have under all arms."""
         return self._part(f"{self._condition} AND {condition}", self._chunk_bytes)
 
     def of_size(self, chunk_bytes: int) -> Plays:
@@ -113,7 +113,7 @@ class Plays:
         return part
 
     def ask(self, select: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """A small answer about these plays. In SQL their name is `own`."""
+        """The answer to a query on these plays, which is held in memory. In SQL they are `own`."""
         return self._table.rows(self._of_own(select), parameters)
 
     def _of_own(self, select: str) -> str:
@@ -145,8 +145,8 @@ class Plays:
         arms: dict[str, str],
         worst: tuple[str, int] | None = None,
     ) -> list[int]:
-        """How many viewers meet each condition, which names their scene, and by the names of `arms` the value of their
-        play under an arm. `worst`: counts only so many viewers, those with the greatest values of that name."""
+        """The number of viewers that meet each condition on their scene and on the values of their plays, which are
+        named by `arms`. `worst`: counts only the given number of viewers with the greatest values of that name."""
         columns = ", ".join(f"max({value}) FILTER (arm = ?) AS {name}" for name in arms)
         each = f"FROM own SELECT day, viewer, any_value(scene) AS scene, {columns} GROUP BY day, viewer"
         if worst is not None:
@@ -162,7 +162,7 @@ class Plays:
         return int(videos)
 
     def values(self, what: What) -> str:
-        """In SQL, the list of what a play contributes."""
+        """The list of a play's values, in SQL."""
         return values_in_sql(self._videos, self._chunk_bytes)[what]
 
     def points(self, what: What, arm: str, quantiles: Sequence[float]) -> list[float | None]:
@@ -178,7 +178,7 @@ class Plays:
 
     @property
     def _together(self) -> int:
-        """How many neighbours are drawn together."""
+        """The number of neighbours that are drawn together."""
         return max(1, math.ceil(self.viewers() / MOST_UNITS))
 
     def sample(self, what: What, arm: str) -> Sample:
@@ -188,8 +188,8 @@ class Plays:
         return Sample.of_values(values, np.repeat(units, lengths), layout)
 
     def _drawn(self, what: What, arm: str, q: float) -> tuple[Reals, bool]:
-        """The quantile over these viewers, and over every resample of them; and whether the sample carries it:
-        docs/reference/statistics.md. Each is asked for more than once."""
+        """The quantile over these viewers and over every resample, and whether the sample carries it
+        (docs/reference/statistics.md). Cached, as each is used more than once."""
         key = (what, arm, q)
         if key not in self._quantiles:
             sample = self.sample(what, arm)
@@ -214,35 +214,35 @@ class Plays:
         return self._interval(how(our_drawn, their_drawn), carried=our_carried and their_carried)
 
     def to_carry(self, what: What, q: float, *arms: str) -> int:
-        """How many viewers like these carry a quantile under each arm, at least: the values of one viewer depend on
-        each other, so their effective number counts."""
+        """The least number of viewers like these that carries a quantile under each arm. The values of one viewer
+        depend on each other, so their effective number counts."""
         viewers = self.viewers()
         fewest = min(self._carrying(what, arm, q) for arm in arms)
         wanted = math.ceil(viewers * values_for(q) / max(1.0, fewest))
         return max(wanted, windows_for(q), viewers + 1)
 
     def _carrying(self, what: What, arm: str, q: float) -> float:
-        """The effective number of values that an interval of the quantile may count on."""
+        """The effective number of independent values for the quantile's interval."""
         sample = self.sample(what, arm)
         if not sample.count:
             return 0.0
         return carrying_count(sample, float(sample.lower[place(sample.count, q)]))
 
     def to_meet(self, event: str, *arms: str) -> int:
-        """How many viewers like these meet as many events (in SQL) under each arm as a rate's interval takes, at
-        least."""
+        """The least number of viewers like these that has enough events (in SQL) under each arm for a rate's
+        interval."""
         viewers, fewest = self.viewers(), min(self.meeting(event, arm) for arm in arms)
         return max(math.ceil(viewers * FEWEST / max(1, fewest)), viewers + 1)
 
     def meeting(self, event: str, arm: str) -> int:
-        """How many plays of an arm meet a condition in SQL."""
+        """The number of plays of an arm that meet a condition in SQL."""
         ((count,),) = self.ask(f"FROM own SELECT count(*) WHERE arm = ? AND ({event})", [arm])
         return int(count)
 
     # --- rates ---
 
     def _sums(self, arm: str, top: str, bottom: str) -> Sums:
-        """What each viewer, or each group of those that are drawn together, contributes to a rate."""
+        """The contributions to a rate of each viewer, or of each group that is drawn together."""
         each = f"FROM own SELECT {top} AS top, {bottom} AS bottom, row_number() OVER () - 1 AS number WHERE arm = ?"
         unit = f"number // {self._together}"
         sums = f"FROM ({each}) SELECT sum(top)::DOUBLE, sum(bottom)::DOUBLE GROUP BY {unit} ORDER BY {unit}"
@@ -264,12 +264,12 @@ class Plays:
         return rates.level(sums, layout) if figure.is_rare else intervals.interval(sums.resampled(layout), layout)
 
     def below(self, arm: str, limit_ms: float) -> Interval | None:
-        """Share of the samples of play-time left below a limit."""
+        """The share of samples of play-time left below a limit."""
         sums = self._below(arm, limit_ms)
         return rates.level(sums, Layout.of_independent(len(sums.top)))
 
     def rebuffer_improvement(self, ours: str, theirs: str) -> Interval | None:
-        """In percent of theirs."""
+        """The difference of rebuffer rates, theirs − ours in percent of theirs."""
         return _lower(*(self._sums(arm, *RATES[REBUFFER_RATE.name]) for arm in (ours, theirs)))
 
     def below_improvement(self, limit_ms: float, ours: str, theirs: str) -> Interval | None:

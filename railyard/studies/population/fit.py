@@ -53,14 +53,14 @@ from railyard.studies.population.play import Arm, Row, arm_of
 from railyard.studies.population.scenes import Library
 
 FIT_DAY = -1
-"""The first of the days of a fit, which go down; they are in no comparison, and have the mean mix of scenes."""
+"""The first day of a fit; later ones decrease. These days are in no comparison and have the mean mix of scenes."""
 CHECK_DAY = -100_000
-"""The first day of the viewers on whom a fit is checked; none of them is in a fit."""
+"""The first day of viewers on whom a fit is checked. None of them is in a fit."""
 PLAYS_A_BATCH = 12
 LEAST_SHARE = 1e-4
-"""What a figure that is zero counts as: its logarithm is finite."""
+"""The value of a figure that is 0, so that its logarithm is finite."""
 TAIL = 0.025
-"""Beyond each end of an interval."""
+"""The probability beyond each end of an interval."""
 
 What = Literal["rct", "primary_rtt", "second_rtt", "cost", "lte_faster"]
 
@@ -159,7 +159,7 @@ Tell = Callable[[str], None]
 
 
 def _values(rows: Sequence[Row], moment: Moment, chunk_bytes: int) -> list[float]:
-    """What the plays of an arm contribute to a quantile."""
+    """The values of an arm's plays for a quantile."""
     if moment.what == "rct":
         return [
             value
@@ -171,7 +171,7 @@ def _values(rows: Sequence[Row], moment: Moment, chunk_bytes: int) -> list[float
 
 
 def figure_of(rows: Sequence[Row], moment: Moment, chunk_bytes: int, still: set[str]) -> float:
-    """A moment of the plays of its arm; `still`: the scenes that are places."""
+    """A moment of the plays of its arm. `still`: the scenes that are places."""
     if moment.q is not None:
         values = _values(rows, moment, chunk_bytes)
         return nearest_rank(sorted(values), moment.q) if values else math.nan
@@ -184,8 +184,7 @@ def figure_of(rows: Sequence[Row], moment: Moment, chunk_bytes: int, still: set[
 
 @dataclass
 class Simulator:
-    """Plays the viewers of a fit with parameters. What was simulated is kept in a folder, so that a fit that was
-    stopped goes on from there."""
+    """Plays the viewers of a fit under given parameters. Results are kept in a folder, so that a fit can be resumed."""
 
     population: Population
     arms: list[Arm]
@@ -195,7 +194,7 @@ class Simulator:
     plays: int = 0
 
     def figures(self, parameters: Parameters, viewers: int, day: int, moments: Sequence[Moment]) -> list[float]:
-        """The moments over so many viewers of a day."""
+        """The moments over the first `viewers` viewers of a day."""
         population = self.population.model_copy(update={"parameters": parameters, "day_sigma": 0.0})
         library = Library(population, self.folder / "traces", recorded=False)
         needed = {moment.arm for moment in moments}
@@ -212,7 +211,7 @@ class Simulator:
     def _place(
         self, population: Population, library: Library, who: list[int], arms: list[Arm], moments: Sequence[Moment]
     ) -> Path:
-        """Where a point is kept: by all that decides its figures."""
+        """The file of a point, named by the hash of all that decides its figures."""
         what = [moment.name for moment in moments]
         played = [arm.members() for arm in arms]
         facts = [population.model_dump(mode="json", exclude={"arms", "sizes"}), library.traces(), who, played, what]
@@ -245,7 +244,7 @@ def _figures(rows: Sequence[Row], moments: Sequence[Moment], population: Populat
 
 @dataclass(frozen=True)
 class Fit:
-    """What a fit came to."""
+    """The result of a fit."""
 
     parameters: dict[str, Interval]
     distance: float
@@ -300,7 +299,7 @@ class Surface:
 
 
 def surface_of(points: Reals, residuals: Reals, centre: Reals) -> Surface:
-    """The regression; `points` [point, parameter], `residuals` [point, moment]."""
+    """The surface by regression. `points` [point, parameter], `residuals` [point, moment]."""
     design = np.column_stack([np.ones(len(points)), points - centre])
     coefficients, *_ = np.linalg.lstsq(design, residuals, rcond=None)
     errors = residuals - design @ coefficients
@@ -311,7 +310,7 @@ def surface_of(points: Reals, residuals: Reals, centre: Reals) -> Surface:
 
 
 def lowest(surface: Surface, least: Reals, most: Reals) -> Reals:
-    """The parameters within bounds at which the surface's distance is least."""
+    """The parameters within bounds that minimise the surface's distance."""
     from scipy import optimize  # noqa: PLC0415  slow to import
 
     offset = surface.slopes @ surface.centre - surface.level
@@ -348,7 +347,7 @@ def _predict(spec: FitSpec, simulator: Simulator, x: Reals, spread: Reals, day: 
 
 
 def arms_of(spec: FitSpec, population: Population) -> list[Arm]:
-    """The arms that moments and held-out figures are of. Raises UserError."""
+    """The arms of the moments and held-out figures. Raises UserError."""
     labels = list(dict.fromkeys(moment.arm for moment in [*spec.moments, *spec.held_out]))
     known = {entry.base_label(): entry for entry in population.arms}
     for label in labels:
@@ -362,7 +361,7 @@ def arms_of(spec: FitSpec, population: Population) -> list[Arm]:
 def _round(
     spec: FitSpec, simulator: Simulator, number: int, centre: Reals, first_day: int, tell: Tell
 ) -> tuple[Surface, Reals]:
-    """One round around a centre: its surface, and where that is lowest."""
+    """One round around a centre: its surface, and the minimum of that."""
     one = spec.rounds[number]
     points, low, high = _box(spec, one, number, centre)
     residuals = np.array([
@@ -379,7 +378,7 @@ def _round(
 
 
 def fit(spec: FitSpec, simulator: Simulator, tell: Tell) -> Fit:
-    """Carries the fit out: minutes, most of them in plays."""
+    """Carries out the fit, which takes minutes, mostly for plays."""
     x, least, most = _bounds(spec)
     day = FIT_DAY
     for number, one in enumerate(spec.rounds):
@@ -404,7 +403,7 @@ def check(spec: FitSpec, simulator: Simulator, parameters: Parameters, viewers: 
 
 
 def as_document(spec: FitSpec, fitted: Fit) -> dict[str, Any]:
-    """The file that a population reads its parameters from, with what the fit came to."""
+    """The file from which a population reads its parameters, with the results of the fit."""
 
     def digits(value: float) -> float:
         return float(f"{value:.4g}")

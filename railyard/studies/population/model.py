@@ -1,6 +1,6 @@
-"""What a population is: the models behind `experiments/population.yaml` and the exhibits that rest on it.
+"""The models of populations, such as `experiments/population.yaml`, and of exhibits over a population.
 
-The file holds every quantity that a viewer is drawn by; docs/reference/population.md names their sources.
+The file has all distributions from which viewers are drawn; docs/reference/population.md has their sources.
 """
 
 from __future__ import annotations
@@ -310,8 +310,8 @@ class Population(StrictModel):
         return self
 
     def with_rate(self, path: str, factor: float) -> Population:
-        """The same viewers where generated pairs give this path so many times its rate; none other changes. The name
-        says so, too: these are other plays. Raises UserError where no pair is generated with such a path."""
+        """The same viewers with this path's rate in generated pairs multiplied by a factor. The name has the factor
+        too, because these are other plays. Raises UserError if no generated pair has such a path."""
         known = sorted(
             {name for scene in self.scenes for name, draw in scene.paths.items() if draw.rate_factor}
             | ({"wifi", "lte"} if any(scene.place is not None for scene in self.scenes) else set())
@@ -359,7 +359,7 @@ def load_population(document: YamlDocument) -> Population:
 
 
 def load_exhibit_spec(document: YamlDocument) -> tuple[PopulationExhibit, Population, Path]:
-    """An exhibit's file and its population, and where that stands; its arms are arms of it."""
+    """An exhibit's file, its population, and the population's file. The exhibit's arms must be arms of it."""
     spec = parse(document, PopulationExhibit)
     beside = document.path.parent / f"{spec.population}.yaml"
     file = beside if beside.is_file() else find_experiment(spec.population)

@@ -1,9 +1,9 @@
-"""The results of a population: Parquet parts, each complete or not there, named by their content.
+"""The results of a population: complete Parquet parts, named by their contents.
 
-In a campaign's parts a play is known by day, viewer and the arm's parameters; elsewhere by its identity, the SHA-256
-over all that decides its outcome. Since a play is exact, one that two batches brought is the same twice, and is counted
-once. Batches are small; once there are PLAYS_A_PART plays in small parts, these become one. No reader here holds all
-plays as Python objects: DuckDB selects and sorts.
+Within a campaign the key of a play is day, viewer and the arm's parameters. Elsewhere it is the play's identity, the
+SHA-256 over all that decides its outcome. A play is exact, so the same play from two batches counts once. Batches are
+small; once small parts have PLAYS_A_PART plays, they are merged. Plays are never all Python objects: DuckDB selects and
+sorts them.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ class Parts:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._small: dict[Path, int] = {}  # plays of the parts that were added and not merged
+        self._small: dict[Path, int] = {}  # number of plays in each part that was not merged yet
 
     def sweep(self) -> None:
-        """Removes what a campaign that was killed was writing."""
+        """Removes incomplete files of a campaign that was killed."""
         for partial in self.folder.glob(".*.partial"):
             partial.unlink(missing_ok=True)
 
     def add(self, part: bytes, plays: int) -> Path:
-        """Writes one batch. The same plays give the same file, so a batch that comes twice is there once."""
+        """Writes one batch. The same plays give the same file, so a repeated batch is stored once."""
         file = self._write(part)
         self._small[file] = plays
         if sum(self._small.values()) >= PLAYS_A_PART:
@@ -74,11 +74,11 @@ class Parts:
         return file
 
     def merge(self) -> None:
-        """Makes one part of all small ones."""
+        """Merges all small parts."""
         self._merge([file for file in self._files() if pq.read_metadata(file).num_rows < PLAYS_A_PART])
 
     def _merge(self, files: Sequence[Path]) -> None:
-        """A campaign that is killed in between has plays twice, which count once."""
+        """Merges parts. If this is interrupted, plays may be stored twice, but count once."""
         self._small = {}
         if len(files) < 2:
             return
@@ -109,7 +109,7 @@ class Parts:
         return sorted(self.folder.glob("part-*.parquet"))
 
     def done(self, arms: Sequence[str], days: Sequence[int], viewers: int) -> npt.NDArray[np.bool_]:
-        """Which plays are there: by arm, of which `arms` has the parameters; day; and viewer from 1 on."""
+        """Which plays exist, [arm, day, viewer − 1]. `arms`: the parameters of each arm."""
         present = np.zeros((len(arms), len(days), viewers), dtype=bool)
         for file in self._files():
             table = _read(file, ["parameters", "day", "viewer"])
@@ -122,7 +122,7 @@ class Parts:
         return present
 
     def play_time_left(self, arm: str, day: int, viewers: int) -> list[float]:
-        """All samples of an arm's first so many viewers of a day, ascending."""
+        """The samples of play-time left of an arm's first `viewers` viewers of a day, ascending."""
         samples: list[float] = []
         for file in self._files():
             table = _read(file, ["parameters", "day", "viewer", "play_time_left_ms"])
@@ -131,7 +131,7 @@ class Parts:
         return sorted(samples)
 
     def pairs(self, day: int, viewers: int) -> list[str]:
-        """Where the first so many viewers of a day are."""
+        """The pairs of the first `viewers` viewers of a day."""
         pairs: set[str] = set()
         for file in self._files():
             wanted = (pc.field("day") == day) & (pc.field("viewer") <= viewers)
@@ -141,8 +141,8 @@ class Parts:
     def write_plays(
         self, file: Path, arms: Mapping[str, str], days: Sequence[int], viewers: int, without: Sequence[tuple[int, int]]
     ) -> int:
-        """All plays that were asked for in one file, each once, ordered by day, viewer and arm; written beside and
-        renamed. `arms`: labels by parameters. `without`: days and numbers of viewers. Returns how many plays there are.
+        """Writes the plays in one file, each once, by day, viewer and arm, completely or not at all. `arms`: labels by
+        parameters. `without`: days and numbers of left-out viewers. Returns the number of plays.
         """
         plays, partial = 0, file.with_name(f".{file.name}.partial")
         with connect() as database, pq.ParquetWriter(partial, SCHEMA, compression="zstd") as writer:
@@ -166,7 +166,7 @@ class Parts:
 
 
 class Elsewhere:
-    """The plays of other campaigns, found by their identities: a place in a file each, and no play in memory."""
+    """The plays of other campaigns, by identity. Only their places in files are in memory."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         names, places = [np.zeros(0, dtype="S32")], [np.zeros((0, 2), dtype=np.int32)]
@@ -177,7 +177,7 @@ class Elsewhere:
             except UserError:
                 if file.exists():
                     raise
-                continue  # it was merged into another one
+                continue  # it has been merged into another one
             names.append(own)
             places.append(np.stack([np.full(len(own), number), np.arange(len(own))], axis=1).astype(np.int32))
         together = np.concatenate(names)
@@ -193,7 +193,7 @@ class Elsewhere:
         try:
             row: Row = _kept(self._files[number]).slice(int(place), 1).to_pylist()[0]
         except UserError:
-            return None  # it was merged since
+            return None  # it has been merged since
         return row if row["identity"] == identity else None
 
 

@@ -1,9 +1,9 @@
 """One viewer under some arms: pair, place, delays, queues, video and seed are the same, the scheme differs.
 
-Each arm is a process of its own, a copy of one that has read the traces. One process can play all arms of a viewer in
-0.6 of the time, but a player's place among others is in its port and its seed, and so, by a byte here and there, in its
-outcome; a play shall not depend on company. Packet protection is swapped for a tag of the same size (`null_crypto`),
-which changes neither sizes nor times.
+Each arm is played by its own process, a copy of one that has read the traces. One process could play all arms of a
+viewer in 0.6 of the time, but a player's index among others changes its port and seed, and so its outcome by a few
+bytes. A play must not depend on others. Packet protection is replaced by a tag of the same size (`null_crypto`), which
+changes neither sizes nor times.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ OF_THE_VIEWER = (
 
 
 class PlayError(UserError):
-    """One play failed: the program crashed on it, or did not end."""
+    """A play failed: the program crashed or did not end."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Arm:
 
     @property
     def text(self) -> str:
-        """All that decides what the arm does, and not its label."""
+        """All parameters of the arm as text, without its label."""
         return json.dumps(self.members(), sort_keys=True)
 
 
@@ -74,7 +74,7 @@ def arm_of(entry: SchemeEntry) -> Arm:
 
 @dataclass(frozen=True)
 class Task:
-    """A viewer and the arms still to be played, and everything else that decides the outcome."""
+    """A viewer, the missing arms, and all other facts that decide the outcome."""
 
     viewer: Viewer
     arms: tuple[Arm, ...]
@@ -84,7 +84,7 @@ class Task:
     program_sha256: str
 
     def facts(self) -> dict[str, Any]:
-        """What all arms have in common. Where a file lies does not count; its content does."""
+        """The facts that all arms share, with the contents of files but not their places."""
         paths = [_path(path, path.up_sha256, path.down_sha256) for path in self.viewer.paths]
         job = job_of(self)
         return {"schema": IDENTITY_SCHEMA, "program": self.program_sha256, "job": job | {"paths": paths}}
@@ -101,13 +101,13 @@ def task_of(population: Population, viewer: Viewer, arms: Sequence[Arm], program
 
 
 def _path(path: Link, up: str, down: str) -> dict[str, Any]:
-    """A path of a job; for an identity, hashes stand for its files."""
+    """A path of a job. For an identity, `up` and `down` are hashes instead of files."""
     link: dict[str, Any] = {"name": path.name, "technology": path.technology, "up": up, "down": down}
     return link | members(path.delay_ms, path.queue, dict(path.settings), {})
 
 
 def job_of(task: Task) -> dict[str, Any]:
-    """What the jobs (docs/reference/sim.md) of all arms have in common; Arm.members() are added."""
+    """The common members of the jobs (docs/reference/sim.md) of all arms, to which Arm.members() are added."""
     viewer, video = task.viewer, task.video
     several = {"videos": video.videos} if video.videos > 1 else {}
     changes = viewer.changes()
@@ -137,8 +137,8 @@ def job_of(task: Task) -> dict[str, Any]:
 
 
 def play(task: Task, batch: Batch) -> list[Row]:
-    """One row an arm; `batch` is one of the task's program. Raises PlayError where the program refuses the job or does
-    not survive it."""
+    """Plays a task: a row for each arm. `batch`: a process of the task's program. Raises PlayError if the program
+    refuses the job or crashes."""
     rows: list[Row] = []
     common = job_of(task)
     for arm, identity in zip(task.arms, task.identities, strict=True):
@@ -162,7 +162,7 @@ def _run(task: Task, batch: Batch, members: dict[str, Any], out: Path) -> None:
 
 
 def _sent(server: Sequence[Event]) -> dict[str, int]:
-    """What the server sent, over all connections of the player."""
+    """The server's counts of sent bytes, over all connections of the player."""
     names = ("stream_bytes_sent", "reinjected_bytes", "retransmitted_bytes")
     closed = [e for e in server if e.get("event") == "connection_closed"]
     return {name: sum(int(event[name]) for event in closed) for name in names}
@@ -170,10 +170,10 @@ def _sent(server: Sequence[Event]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Seen:
-    """One video as far as the viewer sees it. The play goes on behind it, so that requests that the viewer's turning
-    away would have cut off have their whole RCT."""
+    """The part of a video that the viewer sees. The play itself goes on, so that requests that the viewer's turning
+    away would have cut have their full RCT."""
 
-    until_s: float  # when the viewer turns away; inf: at the end, or never
+    until_s: float  # when the viewer turns away; inf: at the end or never
     played_s: float
     stalled_s: float
     stalls: int
@@ -186,7 +186,7 @@ def videos_of(events: Sequence[Event]) -> list[list[Event]]:
 
 
 def seen(events: Sequence[Event], end_s: float, watched_s: float) -> Seen:
-    """What a viewer saw, from the events of one video that ends at end_s."""
+    """The part that a viewer saw, from the events of a video that ends at end_s."""
     begins = [float(e["t"]) for e in events if e["event"] in ("play", "stall_end")]
     breaks = [float(e["t"]) for e in events if e["event"] == "stall_start"]
     played, stalled, stalls = 0.0, 0.0, 0
@@ -201,8 +201,8 @@ def seen(events: Sequence[Event], end_s: float, watched_s: float) -> Seen:
 
 
 def _requests(events: Sequence[Event], end_s: float, videos: Sequence[Seen]) -> tuple[list[float], list[bool]]:
-    """RCT of each request that was made while the video was seen; of one that never completed the time waited, and that
-    it did not."""
+    """The RCT of each request that was made while the video was seen, and whether it completed. If not, the RCT is the
+    time waited."""
     asked = {
         e["chunk"]: e["t"]
         for own, video in zip(videos_of(events), videos, strict=True)

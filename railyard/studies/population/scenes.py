@@ -45,14 +45,14 @@ class ScenePair:
 
 
 def _scaled(path: PathModel, factor: float) -> PathModel:
-    """The path with its open rate scaled; dips are no shallower on a faster link."""
+    """The path with its rate outside of dips scaled. Dips are not scaled."""
     body = path.body.model_copy(update={"median_mbps": round(path.body.median_mbps * factor, 3)})
     body = body.model_copy(update={"peak_mbps": max(body.peak_mbps, round(body.median_mbps * 1.5, 3))})
     return path.model_copy(update={"body": body})
 
 
 def generated_pair(scene: Scene, seed: int, index: int) -> GeneratedPair:
-    """Everything that decides pair `index` of a scene, its paths' rates drawn."""
+    """All facts that decide pair `index` of a scene, with drawn rates of its paths."""
     model = scene.model
     if model is None:
         raise ValueError(f"the scene {scene.name} has no model")
@@ -68,7 +68,7 @@ def generated_pair(scene: Scene, seed: int, index: int) -> GeneratedPair:
 
 
 class Library:
-    """Pairs by scene. Generated ones are made when first asked for, and kept in a folder of the campaign."""
+    """Pairs by scene. Generated pairs are made on first use and kept in a folder of the campaign."""
 
     def __init__(self, population: Population, folder: Path, *, recorded: bool) -> None:
         self._seed = population.seed
@@ -96,7 +96,7 @@ class Library:
 
     @property
     def sha256(self) -> str:
-        """Over names and contents of those files: viewers are drawn from them."""
+        """SHA-256 over names and contents of the files from which viewers are drawn."""
         return hashlib.sha256(json.dumps(self.traces(), sort_keys=True).encode()).hexdigest()
 
     def count(self, scene: Scene) -> int:
@@ -124,8 +124,8 @@ class Library:
         parameters = folder / f"{wanted.name}.yaml"
         if not parameters.is_file() or wanted.as_yaml() not in parameters.read_text(encoding="utf-8"):
             folder.mkdir(parents=True, exist_ok=True)
-            for name, data in pair_files(wanted).items():  # the parameters come last: with them the pair is complete
-                # Workers may make one pair at the same time: the same bytes, each beside the others.
+            for name, data in pair_files(wanted).items():  # the parameters come last and complete the pair
+                # Workers may make the same pair at the same time: each writes the same bytes to its own file.
                 partial = folder / f".{name}.{secrets.token_hex(8)}.partial"
                 partial.write_bytes(data)
                 partial.rename(folder / name)

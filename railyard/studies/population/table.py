@@ -1,4 +1,4 @@
-"""The plays of a campaign as a table in SQL: DuckDB reads the columns that a question needs and hands arrays over."""
+"""The plays of a campaign as a table in SQL. DuckDB reads the columns that a query needs and returns arrays."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ import pyarrow.compute as pc
 from railyard.base.errors import UserError
 
 MEMORY = "512MB"
-"""What DuckDB may take. It sorts and groups beyond that in temporary files."""
+"""The memory limit of DuckDB, which sorts and groups larger data in temporary files."""
 ROWS_AT_ONCE = 2048
 Reals = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """A database in memory, whose size does not depend on how much it reads."""
+    """A database in memory, whose size does not depend on the data that it reads."""
     database = duckdb.connect(":memory:", config={"python_enable_replacements": "false", "threads": 1})
     for setting in (f"memory_limit = {literal(MEMORY)}", f"temp_directory = {literal(tempfile.gettempdir())}"):
         database.execute(f"SET {setting}")
@@ -33,12 +33,12 @@ def connect() -> duckdb.DuckDBPyConnection:
 
 
 def literal(text: str) -> str:
-    """A text in SQL."""
+    """A text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 class Table:
-    """A file of plays, each viewer's beside each other, in the order of viewers. In SQL its name is `plays`."""
+    """A file of plays in the order of viewers, with each viewer's plays next to each other. In SQL it is `plays`."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -57,7 +57,7 @@ class Table:
             raise UserError(f"{self.file}: it cannot be read; the command that made it writes it again.") from None
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """A small answer."""
+        """The rows of a small answer."""
         with self._reading():
             rows: list[tuple[Any, ...]] = self._database.execute(sql, list(parameters)).fetchall()
         return rows

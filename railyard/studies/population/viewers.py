@@ -1,4 +1,4 @@
-"""Drawing viewers: all draws of one come from (seed, day, number), so a larger size contains the smaller one."""
+"""Draws viewers. All draws of a viewer come from (seed, day, number), so a larger size contains a smaller one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from railyard.traces.names import TECHNOLOGY_ORDER
 from railyard.traces.trace import OPPORTUNITY_BYTES
 
 PILOT_DAY = 0
-"""The day of those on whom thresholds are measured; they are in no comparison."""
+"""The day of viewers on whom thresholds are measured. They are in no comparison."""
 LEAST_QUEUE_PACKETS = 20
 GRACE_S = 30.0
 HORIZON_S = 15.0
-"""Rates and delays vary for so long after the video could have ended."""
+"""The time for which rates and delays vary after the earliest end of the video."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,14 @@ class Viewer:
     cross_isp_percent: float
     seed: int
     watched_s: float
-    """So much of the video is seen, then the viewer turns to another one."""
+    """The length of video after which the viewer turns to another one."""
     access: tuple[tuple[PathAccess, Drawn, float | None], ...] = ()
-    """Law and draws of each path, and when it is left behind; none where paths have traces."""
+    """Law and draws of each path, and the time at which it is left behind (None: never). Empty if paths have traces."""
     horizon_s: float = 0.0
 
     def changes(self) -> list[Change]:
-        """Changes of the links in the order of time. Some 350, of 90 kB: made where a job is made, and not kept."""
+        """The changes of the links in the order of time. About 350 changes take 90 kB, so they are made with a job and
+        not kept."""
         changes = [change for law, drawn, leaves_s in self.access
                    for change in changes_of(law, drawn, self.horizon_s, leaves_s)]  # fmt: skip
         return sorted(changes, key=lambda change: change.at_ms)
@@ -55,7 +56,8 @@ class Viewer:
         return math.ceil(self.duration_s * factor + GRACE_S)
 
     def fetched_s(self, video: Video) -> float:
-        """So much of the video is played here: what is seen, and all that the player may ask for until then."""
+        """The length of video that is played: the part that is seen, and the most that the player requests until
+        then."""
         ahead_s = video.max_buffer_ms / 1e3 + 2 * 8 * video.chunk_bytes / self.bitrate_bps
         return min(self.duration_s, self.watched_s + ahead_s)
 
@@ -79,20 +81,21 @@ def day_shares(population: Population, day: int) -> list[float]:
 
 
 def _cross_isp(population: Population, draws: Draws) -> float:
-    """By how much the secondary path's delay grows, percent. The server is at the primary path's operator."""
+    """The increase of the secondary path's delay, in percent. The server is at the primary path's operator."""
     names, shares = list(population.cross_isp.operators), list(population.cross_isp.operators.values())
     server, own = names[pick(draws, shares)], names[pick(draws, shares)]
     return 0.0 if server == own else population.cross_isp.increase_percent[server][own]
 
 
 def _queue(mbps: float, held_ms: float) -> str:
-    """A queue that holds so much of a path's rate."""
+    """A queue of `held_ms` at a path's rate."""
     packets = round(mbps * 1e3 / 8 * held_ms / OPPORTUNITY_BYTES)
     return f"droptail:packets={max(LEAST_QUEUE_PACKETS, packets)}"
 
 
 def _link(scene: Scene, path: Link, draws: Draws, more_delay: float) -> Link:
-    """Both quantities are drawn whether they are used or not, so that one setting does not move the others."""
+    """The link with drawn values. Both are drawn even if they are not used, so that a setting does not change other
+    draws."""
     law = scene.paths.get(path.name)
     rtt_draws, queue_draws = Draws(int(draws.uniform() * 2**48), "rtt"), Draws(int(draws.uniform() * 2**48), "queue")
     rtt_ms, queue = 2 * path.delay_ms, path.queue
@@ -106,7 +109,7 @@ def _link(scene: Scene, path: Link, draws: Draws, more_delay: float) -> Link:
 
 @dataclass(frozen=True)
 class _Medians:
-    """What a path of a place has at the median."""
+    """The medians of a path at a place."""
 
     mbps: float
     spread: float
@@ -131,7 +134,7 @@ def _scores(draws: Draws, correlation: float) -> dict[str, float]:
 
 
 def _still_path(name: str, law: PathAccess, at: _Medians, score: float, draws: Draws) -> Drawn:
-    """All quantities have draws of their own, so that one parameter does not move the others."""
+    """The drawn values of a path. Each has its own draws, so that one parameter does not change the others."""
     load, rtt, queue = (Draws(int(draws.uniform() * 2**48), what) for what in ("load", "rtt", "queue"))
     rate = min(law.most_mbps, max(law.least_mbps, at.mbps * math.exp(at.spread * score)))
     return Drawn(
@@ -161,7 +164,7 @@ def _still_link(law: PathAccess, drawn: Drawn) -> Link:
 
 @dataclass(frozen=True)
 class _Network:
-    """The paths that a viewer has."""
+    """The paths of a viewer."""
 
     pair: str
     primary: str
@@ -171,7 +174,7 @@ class _Network:
 
 
 def _still(population: Population, place: Place, name: str, increase: float, draws: Draws) -> _Network:
-    """Both paths of a viewer who sits at a place; Wi-Fi is the primary one."""
+    """Both paths of a viewer who sits at a place. Wi-Fi is the primary one."""
     access, parameters = population.access, population.parameters
     if access is None or parameters is None:
         raise ValueError("a population with places has access and parameters")
@@ -198,7 +201,7 @@ def _with_traces(population: Population, library: Library, scene: Scene, increas
 def _with_radio(population: Population, network: _Network, draws: Draws) -> tuple[Link, ...]:
     """The radio of a second path may sleep when the play begins; the primary path is in use, and awake.
 
-    The population's law replaces the wake-up that a pair of traces brings.
+    The population's law replaces the wake-up of a pair of traces.
     """
     radio = None if population.access is None else population.access.lte.radio
     if radio is None:
@@ -218,7 +221,7 @@ def _watched_s(video: Video, duration_s: float, draws: Draws) -> float:
 
 
 def _leaves_s(population: Population, scene: Scene, watched_s: float, draws: Draws) -> float | None:
-    """When Wi-Fi is gone, if it is left behind while the viewer watches."""
+    """The time at which Wi-Fi is gone, if it is left behind while the viewer watches. None: it is not."""
     leaves, share = draws.uniform(), draws.uniform()
     if scene.place is None or population.parameters is None:
         return None
@@ -227,7 +230,7 @@ def _leaves_s(population: Population, scene: Scene, watched_s: float, draws: Dra
 
 
 def draw_viewer(population: Population, library: Library, day: int, number: int) -> Viewer:
-    """Each group of quantities has a stream of its own, so that none moves with another."""
+    """Draws a viewer. Each group of quantities has its own stream of draws, so that none depends on another."""
 
     def stream(what: str) -> Draws:
         return Draws(population.seed, f"viewer/{day}/{number}/{what}")

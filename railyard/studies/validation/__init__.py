@@ -1,1 +1,1 @@
-"""The emulator judged by downloads that were recorded live; docs/results/live.md has the protocol."""
+"""Judges the emulator by downloads that were recorded live. docs/results/live.md has the protocol."""

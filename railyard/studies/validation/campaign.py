@@ -1,4 +1,4 @@
-"""Carries the emulated downloads out, and reads their durations."""
+"""Carries out the emulated downloads and reads their durations."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from railyard.results.records import Run
 from railyard.studies.validation.models import Emulated, experiment
 
 Durations = Mapping[tuple[str, str, int], Sequence[float]]
-"""Seconds by model, scheme and number of the live download; infinite where the download did not finish."""
+"""Seconds by model, scheme and number of the live download. Infinite: the download did not finish."""
 
 
 def duration_s(run: Run) -> float:
-    """From the player's start to the last byte."""
+    """The time from the player's start to the last byte."""
     chunk = run.chunks[0] if run.chunks else None
     return chunk.request_s + chunk.rct_s if chunk is not None and chunk.completed else math.inf
 

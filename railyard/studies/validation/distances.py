@@ -1,7 +1,7 @@
-"""How far emulated durations are from live ones, with intervals from a bootstrap over blocks of live downloads.
+"""Distances of emulated durations from live ones, with intervals from a bootstrap over blocks of live downloads.
 
-A group are the values that belong to one live download. Groups of all models have the same order, so a sample of
-downloads takes from each model what belongs to the same ones, and differences between models are paired.
+A group has the values that belong to one live download. The groups of all models have the same order, so a sample takes
+the same downloads from each model, and differences between models are paired.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Groups = Sequence[Sequence[float]]
 Indices = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
 Statistic = Callable[[Indices], float]
-"""A figure over a sample of groups; `all_groups` is the sample that is there."""
+"""A figure over a sample of groups. `all_groups` is the original sample."""
 
 QUANTILES = (0.25, 0.5, 0.75, 0.9)
 RESAMPLES = 2_000
@@ -52,7 +52,7 @@ def pooled(groups: Groups) -> Callable[[Indices], Values]:
 
 
 def ks(one: Values, other: Values) -> float:
-    """Largest distance of two empirical distributions; an infinite value is one that never came."""
+    """Largest distance of two empirical distributions. An infinite value is a download that never finished."""
     if not len(one) or not len(other):
         return math.nan
     points = np.concatenate([one, other])
@@ -118,20 +118,20 @@ def miss_of(live: Sequence[float], predicted: Sequence[float]) -> Statistic:
 
 
 def within_of(live: Sequence[float], predicted: Sequence[float]) -> Statistic:
-    """Share of the predictions that are at most a quarter of the live value off."""
+    """Share of the predictions that differ by at most a quarter of the live value."""
     return share_of([[abs(p / d - 1) <= WITHIN] for d, p in zip(live, predicted, strict=True)])
 
 
 def less(ours: Statistic, theirs: Statistic) -> Statistic:
     def difference(sample: Indices) -> float:
         one, other = ours(sample), theirs(sample)
-        return 0.0 if one == other else one - other  # two infinite ones are the same
+        return 0.0 if one == other else one - other  # two infinite values are equal
 
     return difference
 
 
 def interval(statistic: Statistic, count: int, samples: Sequence[Indices], level: float = LEVEL) -> Interval:
-    """The figure of all `count` groups, with a percentile interval. Samples without a value are left out."""
+    """The figure over all `count` groups, with a percentile interval. Samples without a value are left out."""
     drawn = np.array([statistic(sample) for sample in samples])
     drawn = drawn[~np.isnan(drawn)]
     value, tail = statistic(all_groups(count)), (1 - level) / 2
@@ -156,7 +156,7 @@ class Verdict:
 
 
 def verdict(live: Groups, emulated: Groups, reference: Groups, samples: Sequence[Indices], compared: int) -> Verdict:
-    """`compared`: how many models are compared with the reference, for Bonferroni's correction."""
+    """The verdict on a model. `compared`: the number of compared models, for Bonferroni's correction."""
     level, count = 1 - (1 - LEVEL) / max(1, compared), len(live)
     return Verdict(
         interval(less(ks_of(live, emulated), ks_of(live, reference)), count, samples, level),

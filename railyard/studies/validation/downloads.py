@@ -1,4 +1,4 @@
-"""Live MPTCP downloads from lists of packets, one a carrier and download, as tshark prints them in CSV.
+"""Reads live MPTCP downloads from lists of packets, one for each carrier and download, in tshark's CSV.
 
 The layout is that of superlitong/hsr_mptcp: `client.EPOCH.CC.….DkB.….CARRIERn.pcap.csv`, in a folder, a tar or a zip
 archive. Packets of both directions were captured at the client. The protocol defines every figure.
@@ -27,14 +27,14 @@ MAX_FILES = 2_000
 MAX_FILE_BYTES = 16 << 20
 MAX_ROWS = 200_000
 MAX_PACKETS = 2_000_000  # of all downloads
-HEADER_BYTES = 1_000  # an HTTP response whose first segment is shorter has sent its header alone
+HEADER_BYTES = 1_000  # if the first segment of an HTTP response is shorter, it has only the header
 FIRST_ARRIVALS = 10  # segments of an initial window (RFC 6928)
 FEWEST_ARRIVALS = 3
 PACKET_BYTES = (
-    76  # of a data packet on the link beside its payload: IP 20, TCP 32, MPTCP 20, and 4 as the emulator counts
+    76  # bytes of a data packet on the link beside its payload: IP 20, TCP 32, MPTCP 20, and the emulator's 4
 )
 _SYN, _RST, _ACK = 0x02, 0x04, 0x10
-TOGETHER_S = 0.01  # packets without payload that are so near to each other are no repetition
+TOGETHER_S = 0.01  # packets without payload nearer than this are no retransmission
 _COLUMNS = {
     "time": "frame.time_epoch",
     "source": "ip.src",
@@ -66,12 +66,12 @@ class Subflow:
     """One TCP connection of a download."""
 
     carrier: str
-    start_s: float  # the first SYN, since 1970
+    start_s: float  # of the first SYN, since 1970
     syns: int
     syn_rtt_s: float | None  # None: no answer
     next_rtt_s: float | None
     first_rate_bps: float | None
-    first_offsets_s: tuple[float, ...]  # of the first arrivals, from the first of them; none if there are too few
+    first_offsets_s: tuple[float, ...]  # of the first arrivals since the first one; empty if there are too few
     payload_bytes: int  # from the server, repetitions included
 
     @property
@@ -94,7 +94,7 @@ class Download:
         return self.subflows[0].carrier if self.subflows else None
 
     def subflow(self, carrier: str) -> Subflow | None:
-        """The first one of a carrier that was answered."""
+        """The first subflow of a carrier that was answered. None: there is none."""
         return next((one for one in self.subflows if one.carrier == carrier and one.syn_rtt_s is not None), None)
 
     def share(self, carrier: str) -> float:
@@ -108,7 +108,7 @@ class Download:
 
 
 def _number(text: str, base: int = 10) -> int:
-    """The first of the values of a cell: tshark separates several by commas."""
+    """The first value of a cell, in which tshark separates several by commas."""
     value = int(text.partition(",")[0] or "0", base)
     if not 0 <= value < 1 << 64:
         raise ValueError(text)
@@ -132,7 +132,7 @@ def _packet(cells: dict[str, str]) -> Packet:
 
 
 def packets_of(name: str, data: bytes) -> list[Packet]:
-    """Every packet of a list, in order of time. Raises UserError with the line of what cannot be read."""
+    """The packets of a list, in order of time. Raises UserError with the line that cannot be read."""
     if len(data) > MAX_FILE_BYTES:
         raise UserError(f"{name}: it is larger than {MAX_FILE_BYTES >> 20} MiB, which no list of a download is.")
     rows = csv.reader(io.StringIO(data.decode("utf-8", errors="replace"), newline=""))
@@ -160,9 +160,9 @@ def packets_of(name: str, data: bytes) -> list[Packet]:
 
 
 def _next_rtt_s(packets: list[Packet], client: tuple[str, str], answer: Packet) -> float | None:
-    """From the first packet that has to be answered after the handshake, to its answer. On the first subflow this is
-    the request; on another one the third packet of the handshake, and the server sends nothing before it has that.
-    Unknown where that packet was sent again before the answer."""
+    """The time from the first packet after the handshake that needs an answer to its answer. On the first subflow that
+    is the request, on others the third packet of the handshake, before which the server sends nothing. None: the packet
+    was sent again before the answer, or there was no answer."""
     after = [packet for packet in packets if packet.time_s >= answer.time_s and packet is not answer]
     request = next((packet for packet in after if packet.source == client and packet.length), None)
     reply = next((packet for packet in after if packet.target == client and not packet.flags & (_SYN | _RST)), None)
@@ -182,7 +182,8 @@ def _next_rtt_s(packets: list[Packet], client: tuple[str, str], answer: Packet) 
 
 
 def _first_arrivals(data: list[Packet], next_rtt_s: float | None) -> list[Packet]:
-    """None where there are too few. The server may wait after the header, so that counts only if it brings data."""
+    """The first data packets. Empty if there are too few. The server may wait after the header, so a packet with the
+    header alone does not count."""
     if data and data[0].seq == 1 and data[0].length < HEADER_BYTES:
         data = data[1:]
     if not data or next_rtt_s is None:
@@ -228,14 +229,14 @@ def _first_syns(packets: list[Packet]) -> list[Packet]:
 
 
 def _finish_s(data: Iterable[Packet], first: Packet, size_bytes: int) -> float | None:
-    """When the last byte of the file had arrived in order. `first`: the first segment of the response. Numbers count
-    from it, so that they may pass 2^32."""
+    """The time at which all bytes of the file had arrived. `first`: the first segment of the response. Sequence numbers
+    are relative to it, as they may wrap at 2^32."""
     header = first.length if first.length < HEADER_BYTES else 0
     origin, wanted, in_order = first.dsn or 0, header + size_bytes, 0
-    waiting: list[tuple[int, int]] = []  # a heap: begin and end of what arrived out of order
+    waiting: list[tuple[int, int]] = []  # a heap: begin and end of ranges that arrived out of order
     for packet in data:
         begin = (packet.dsn or 0) - origin & 0xFFFF_FFFF
-        if begin >= wanted:  # a byte of no response of this size
+        if begin >= wanted:  # beyond a response of this size
             continue
         heapq.heappush(waiting, (begin, begin + packet.length))
         while waiting and waiting[0][0] <= in_order:
@@ -246,13 +247,13 @@ def _finish_s(data: Iterable[Packet], first: Packet, size_bytes: int) -> float |
 
 
 def download_of(number: int, controller: str, size_bytes: int, lists: dict[str, list[Packet]]) -> Download:
-    """`lists`: the packets of each carrier."""
+    """A download from its lists of packets. `lists`: the packets of each carrier."""
     syns = sorted(
         ((syn, carrier) for carrier, packets in lists.items() for syn in _first_syns(packets)),
         key=lambda one: one[0].time_s,
     )
     subflows = tuple(_subflow(carrier, lists[carrier], syn) for syn, carrier in syns)
-    ends = {(syn.target, syn.source) for syn, _ in syns}  # data of an earlier connection has no SYN in the list
+    ends = {(syn.target, syn.source) for syn, _ in syns}  # without earlier connections, whose SYN is not in it
     data = sorted(
         (
             packet
@@ -280,7 +281,7 @@ def _lists(path: Path, wanted: Callable[[str], object]) -> Iterator[tuple[str, l
 
 
 def read_downloads(path: Path) -> list[Download]:
-    """Every download of a folder or archive, in order of time. Raises UserError where one cannot be read."""
+    """All downloads of a folder or archive, in order of time. Raises UserError if one cannot be read."""
     lists: dict[tuple[int, str, int], dict[str, list[Packet]]] = {}
     packets = 0
     for count, (name, of_carrier) in enumerate(_lists(path, NAME.fullmatch)):
@@ -324,7 +325,7 @@ def read_transfers(path: Path, wanted: Sequence[tuple[str, str]]) -> dict[tuple[
     return transfers
 
 
-# ---- what the odd ones say
+# ---- fitted values of odd downloads
 
 
 @dataclass(frozen=True)
@@ -338,17 +339,17 @@ class Fitted:
 
 
 def odd(downloads: Iterable[Download]) -> list[Download]:
-    """Those that are fitted."""
+    """The downloads to which models are fitted."""
     return [one for one in downloads if one.number % 2 == 1]
 
 
 def even(downloads: Iterable[Download]) -> list[Download]:
-    """Those that judge: finished."""
+    """The downloads that judge models: finished ones."""
     return [one for one in downloads if one.number % 2 == 0 and one.duration_s is not None]
 
 
 def fit(downloads: Iterable[Download], carrier: str) -> Fitted:
-    """Raises UserError where there is nothing to fit."""
+    """The fitted medians of a carrier. Raises UserError if there is nothing to fit."""
     flows = [flow for one in odd(downloads) if (flow := one.subflow(carrier)) is not None]
     rtts = [flow.next_rtt_s for flow in flows if flow.next_rtt_s is not None]
     wake_ups = [flow.wake_up_s for flow in flows if flow.wake_up_s is not None]

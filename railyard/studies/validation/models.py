@@ -51,18 +51,18 @@ WAKE_UP_MS = {"U": 119.0, "M": 272.0}
 BIN_MS = 1_000  # of the recorded pairs
 CONSTANT_MS = 10_000  # period of a trace of a constant rate
 MIN_RATE_BPS, MAX_RATE_BPS = 100e3, 100e6
-# Epoch and carrier of the long transfers that donate silences: none is of the session of a recorded pair.
+# Epoch and carrier of the long transfers that donate silences. None is from the session of a recorded pair.
 DONORS = (("1529470329", "U"), ("1529470664", "U"), ("1529470787", "M"), ("1529470329", "M"))
-QUEUE = "droptail:packets=300"  # of constant rates; the pairs have their own
+QUEUE = "droptail:packets=300"  # with constant rates; pairs have their own
 
 
 @dataclass(frozen=True)
 class Draw:
-    """Where an emulated download runs: the same numbers for every model."""
+    """The random numbers of an emulated download, which are the same for every model."""
 
-    pair: float  # 0 to 1, which of the pairs
-    place: float  # 0 to 1, where in its traces
-    other: float  # 0 to 1, which odd download
+    pair: float  # 0 to 1: choice of the pair
+    place: float  # 0 to 1: place in its traces
+    other: float  # 0 to 1: choice of an odd download
 
 
 def draw(seed: int, download: int, repeat: int) -> Draw:
@@ -71,7 +71,7 @@ def draw(seed: int, download: int, repeat: int) -> Draw:
 
 
 RttOf = Literal["connected", "syn"]
-"""The generator's RTT process as it is, and with the quantiles of SYN round trips that it had before."""
+"""The generator's RTT process: the present one, or with the quantiles of SYN round trips that it had before."""
 SYN_QUANTILES = {
     "U": {"p1_ms": 45, "p25_ms": 110, "p50_ms": 192, "p75_ms": 347, "p99_ms": 1400},
     "M": {"p1_ms": 90, "p25_ms": 193, "p50_ms": 363, "p75_ms": 422, "p99_ms": 1400},
@@ -80,7 +80,7 @@ SYN_QUANTILES = {
 
 @dataclass(frozen=True)
 class Light:
-    """Light rows (docs/reference/links.md) of what odd downloads saw of one carrier: delay, and offsets of the first
+    """Light rows (docs/reference/links.md) from odd downloads over one carrier: delay, and offsets of the first
     arrivals, ms."""
 
     rows: tuple[tuple[int, tuple[int, ...]], ...]
@@ -108,10 +108,10 @@ class Model:
     name: str
     capacity: str  # "constant", "generated", "recorded" or "restored"
     choose: Choose
-    draws: bool = True  # whether runs differ from draw to draw
+    draws: bool = True  # whether runs depend on the draw
 
 
-# ---- what links a model has
+# ---- the links of models
 
 
 def _ms(seconds: float) -> float:
@@ -135,7 +135,7 @@ def _rate(bps: float) -> float:
 
 
 def light_of(downloads: Sequence[Download], carrier: str, fitted_values: Fitted) -> Light:
-    """A row of each odd download that has a next RTT and first arrivals over the carrier."""
+    """Light rows with a row for each odd download that has a next RTT and first arrivals over the carrier."""
     flows = [flow for one in odd(downloads) if (flow := one.subflow(carrier)) is not None]
     rows = tuple(
         (round(500 * flow.next_rtt_s), tuple(round(1000 * offset_s) for offset_s in flow.first_offsets_s))
@@ -146,7 +146,7 @@ def light_of(downloads: Sequence[Download], carrier: str, fitted_values: Fitted)
 
 
 def own_link(download: Download, carrier: str, fitted_values: Fitted) -> Link:
-    """Round trip, wake-up and rate of a download's own beginning; fitted values for what it does not have."""
+    """A link with round trip, wake-up and rate from a download's beginning, else fitted values."""
     flow, fallback = download.subflow(carrier), fitted_link(fitted_values)
     if flow is None:
         return replace(fallback, rate_bps=_rate(fitted_values.rate_bps))
@@ -169,7 +169,7 @@ def _own(fits: Mapping[str, Fitted], *, wake_up: bool, rate: bool) -> Choose:
 
 
 def _drawn(fitted: Sequence[Download], fits: Mapping[str, Fitted]) -> Choose:
-    """Round trips and wake-ups of one odd download for both paths, as they came together."""
+    """Links with the round trips and wake-ups of the same odd download on both paths."""
 
     def choose(_download: Download, drawn: Draw) -> Links:
         other = fitted[int(drawn.other * len(fitted))]
