@@ -1,4 +1,4 @@
-"""How far the arenas are apart; railyard/studies/agreement.py says what is compared."""
+"""Agreement of the arenas. railyard/studies/agreement.py compares them."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ PAGE = "agreement.html"
 class Settings(Strict):
     experiment: str  # a YAML file, or its name in experiments/
     seeds: int | None = Field(default=None, ge=1)  # instead of the experiment's
-    arenas: list[str] | None = None  # two or three; those that can run here where it is not set
-    out: Path | None = None  # folder of the results; results/NAME where it is not set
+    arenas: list[str] | None = None  # two or three; None: those that can run here
+    out: Path | None = None  # folder of the results; None: results/NAME
 
     @field_validator("arenas")
     @classmethod
@@ -91,7 +91,7 @@ def measure(settings: Settings) -> Measured:
 
 
 def _arenas_here(named: list[str] | None) -> list[str]:
-    """Those that are set, checked; by default those that can run here."""
+    """The named arenas, checked. By default those that can run here."""
     if named is not None:
         for arena in named:
             arena_of(arena).check()
@@ -106,7 +106,7 @@ def _arenas_here(named: list[str] | None) -> list[str]:
 
 
 def between(arenas: Campaigns, later: Sequence[Sequence[Run]]) -> Measured:
-    """The arenas that ran, and sim with the player started later."""
+    """Compares the arenas that ran, and sim with the player started later."""
     sim, kernel, wall = (arenas.get(arena) for arena in ARENAS)
     virtual = [(VIRTUAL, sim, later), (MACHINE, kernel, ())] if wall is not None else []
     return Measured(
@@ -127,7 +127,7 @@ DASHES = dict(zip(ARENAS, ("dot", "dash", "solid"), strict=True))
 
 
 def _figure(campaigns: Campaigns) -> go.Figure:
-    """Distributions of the completion times, a panel a pair and a line an arena."""
+    """Distributions of the completion times, with a panel for each pair and a line for each arena."""
     panels = list(dict.fromkeys(run.pair for runs in campaigns.values() for run in runs))
     figure = make_subplots(rows=1, cols=max(1, len(panels)), subplot_titles=panels, shared_yaxes=True)
     styles = scheme_styles(list(dict.fromkeys(run.label for runs in campaigns.values() for run in runs)))

@@ -1,4 +1,4 @@
-"""What resumption and 0-RTT save of the first-frame latency, in the simulator.
+"""Measures how much first-frame latency resumption and 0-RTT save, in the simulator.
 
 Each start is an offset into the traces. A job is played three times from it: without a session, with one, and with one
 and 0-RTT.
@@ -51,7 +51,7 @@ def first_frame_s(what: dict[str, Any]) -> float:
         summary = summary_of(read_jsonl(out / "player.jsonl")) or {}
     transport = summary["transport"]
     kept = (transport.get("resumed", False), transport.get("early_data", False))
-    tried_again = transport["attempts"] > 1  # over another path, because the first one was silent: without 0-RTT
+    tried_again = transport["attempts"] > 1  # over another path, without 0-RTT, because the first one was silent
     if kept != (what["session"] != "none", what["session"] == "early_data" and not tried_again):
         raise UserError(f"the session was not used as the job says: {what['session']}")
     return float(summary["first_frame_s"])

@@ -1,4 +1,4 @@
-"""Schemes over recorded pairs of traces; railyard/studies/recorded.py says how they are compared."""
+"""Schemes over recorded pairs of traces. railyard/studies/recorded.py compares them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from railyard.studies.study import Data, tell
 
 class Settings(Strict):
     beside: ClassVar = {"experiments": ("buffers_ms",)}
-    """Other experiments are played without the buffers of a size."""
+    """If `experiments` is changed, the buffers of a size are left out."""
     experiments: list[str]  # YAML files, or their names in experiments/
     buffers_ms: list[Annotated[int, Field(ge=1)]] = Field(default=[])
     """Player buffers, ms: `buffers` is played with each of them, beside the first experiment."""
@@ -30,10 +30,10 @@ class Settings(Strict):
     models: dict[str, dict[str, Any]] = Field(default={})
     """Models of links, by name: fields that override those of `modelled`, which is played with each of them."""
     modelled: str = "evaluation-buffer"
-    modelled_with: dict[str, Any] = Field(default={})  # such fields under all models
+    modelled_with: dict[str, Any] = Field(default={})  # fields that hold under all models
     starts: int | None = Field(default=None, ge=1)  # of each pair, instead of the experiment's
-    jobs: int | None = Field(default=None, ge=1)  # one for each core where it is not set
-    out: Path | None = None  # folder of the campaigns' folders; results/ where it is not set
+    jobs: int | None = Field(default=None, ge=1)  # None: one for each core
+    out: Path | None = None  # folder of the campaigns' folders; None: results/
     plot: Path | None = None  # the first experiment's pairs: .svg, .png, .pdf
 
 

@@ -108,11 +108,11 @@ RECOVERED = 0.8
 
 
 class Condition(Strict):
-    """The bottleneck, and where it ends."""
+    """The bottleneck, the delay of LTE, and the path of the other flow."""
 
     queue: str = "droptail"
     queue_ms: float = Field(gt=0, default=40)
-    """The limit of droptail; other disciplines have their own."""
+    """The limit of droptail. Other disciplines have their own."""
     lte_delay_ms: int = 15
     other: str = PATHS[0]
     """The path of the other flow."""
@@ -210,7 +210,7 @@ def _bottleneck(name: str, bps: int, condition: Condition) -> dict[str, Any]:
 
 def job(flows: Sequence[dict[str, str]], via: dict[str, str], bottlenecks: Sequence[tuple[str, int]], seed: int,
         length_s: float, condition: Condition = USUAL) -> dict[str, Any]:  # fmt: skip
-    """A job whose players are these flows, each on links of its own."""
+    """A job whose players are these flows, each on its own links."""
     delays_ms = {PATHS[0]: 15, PATHS[1]: condition.lte_delay_ms}
     draws = random.Random(seed)
     paths = [
@@ -238,7 +238,7 @@ def job(flows: Sequence[dict[str, str]], via: dict[str, str], bottlenecks: Seque
 
 
 def _bps_between(file: Path, start_s: float, end_s: float) -> float:
-    """What a player received from one time to another; its records count from its own start."""
+    """The rate at which a player received bytes between two times. Its records count from its own start."""
     seen = [(record["t"], record["received_bytes"]) for record in read_jsonl(file) if record["event"] == "buffer"]
     within = [pair for pair in seen if start_s <= pair[0] <= end_s]
     if len(within) < 2:
@@ -248,7 +248,7 @@ def _bps_between(file: Path, start_s: float, end_s: float) -> float:
 
 
 class _Played(NamedTuple):
-    bps: list[float]  # of each flow
+    bps: list[float]  # by flow
     paths: list[dict[str, int]]  # bytes that each flow received on each path, over the whole run
 
 
@@ -333,7 +333,7 @@ def measure(settings: Settings) -> Measured:
 
 @dataclass(frozen=True)
 class Task:
-    """A run by what it is for: its name, its arm, what else tells it from others, and its seed."""
+    """The key of a run: its name, its arm, further distinctions, and its seed."""
 
     of: str
     arm: str
@@ -400,7 +400,7 @@ def _arms(of: str, settings: Settings) -> list[str]:
 
 
 def _play_all(tasks: Sequence[Task], settings: Settings) -> dict[Task, crowd.Played]:
-    """One run on each core at a time."""
+    """Plays the runs, one on each core at a time."""
     cores: SimpleQueue[int] = SimpleQueue()
     for core in os.sched_getaffinity(0):
         cores.put(core)
@@ -427,8 +427,8 @@ def _queueing_ms(flow: Connection, from_s: float, to_s: float) -> float:
 
 
 def _took_s(clients: Sequence[Connection]) -> float:
-    """The median of the loads that begin in the time that counts. One that the end of the run cut short has the time
-    until then."""
+    """The median time of the loads that begin in the counted time. A load that the end of the run cut counts with the
+    time until then."""
     loads = [load for client in clients for load in client.transfers if SHORT_FROM_S <= load.began_s <= SHORT_TO_S]
     return median(load.took_s for load in loads)
 
@@ -498,7 +498,7 @@ def _ratios(above: Sequence[float], below: Sequence[float]) -> list[float]:
 
 
 def _verdict(interval: Interval, *, least: float | None = None, most: float | None = None) -> str:
-    """Whether the goal holds: `least` and `most` are its bounds."""
+    """Whether the goal holds, in words. `least` and `most` are its bounds."""
     if not interval.known:
         return "n too small"
     meets = (least is None or interval.low >= least) and (most is None or interval.high <= most)
@@ -583,7 +583,7 @@ def _kernel_tables(kernel: Kernel) -> Iterator[tuple[str, str]]:
     def more(each: Split) -> Interval | None:
         reference = split[UNCOUPLED].lte_share
         if len(each.lte_share) != len(reference):
-            return None  # a void run took the partner of a pair
+            return None  # a void run has removed one of a pair
         return _mean([a - b for a, b in zip(each.lte_share, reference, strict=True)])
 
     cubic = {arm: beside[arm, "cubic"] for arm in split}

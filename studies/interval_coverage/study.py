@@ -1,4 +1,4 @@
-"""How often the intervals of reports cover; railyard/studies/coverage.py says what is simulated."""
+"""The coverage of the intervals of reports. railyard/studies/coverage.py simulates it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from railyard.studies.study import Data, tell
 class Settings(Strict):
     trials: int = Field(ge=20)  # simulated campaigns for each row
     rate_only: bool  # only the rebuffer rate
-    most_pairs: int = Field(default=1000, ge=1)  # leave out campaigns of more
+    most_pairs: int = Field(default=1000, ge=1)  # leave out campaigns with more
 
 
 class Measured(Data):

@@ -28,22 +28,22 @@ from railyard.traces.trace import read_trace
 EXPERIMENT = "mptcp-modes"
 AT_PLACES_MS = (0, 20, 40)
 FIRST_S, SETTLED_S = 1.5, 4.0
-FAR = 1.1  # of two medians: the runs went differently
+FAR = 1.1  # ratio of two medians from which runs are of different modes
 
 
 @dataclass(frozen=True)
 class Downlink:
-    """What the log of one path's downlink says."""
+    """The link log of one path's downlink."""
 
     log: LinkLog
 
     def bytes_between(self, begin_s: float, end_s: float) -> int:
-        """That entered the queue."""
+        """The bytes that entered the queue."""
         t = self.log.arrival_ms / 1000
         return int(self.log.arrival_bytes[(t >= begin_s) & (t < end_s)].sum())
 
     def most_queued(self, end_s: float) -> int:
-        """Packets in the queue at one time, before then."""
+        """The most packets in the queue at one time, before `end_s`."""
         dropped = np.repeat(self.log.drop_ms, self.log.drop_packets.astype(int))
         left = np.concatenate([self.log.departure_ms, dropped])
         arrivals, left = (t[t < 1000 * end_s] for t in (self.log.arrival_ms, left))
@@ -69,7 +69,7 @@ class Played(Data):
     ended_s: float
     rct_s: list[float]  # of each chunk
     rct_median_s: float
-    most_queued: int  # packets in Wi-Fi's downlink, in the first FIRST_S
+    most_queued: int  # packets in Wi-Fi's downlink queue, in the first FIRST_S
     wifi_dropped: int  # packets
     wifi_dropped_when: str
     lte_dropped: int
@@ -78,12 +78,12 @@ class Played(Data):
 
     @property
     def mode(self) -> tuple[int, float]:
-        """Runs alike in this went the same way."""
+        """The key of a run's mode. Runs with equal keys are of the same mode."""
         return self.wifi_dropped, round(self.rct_median_s, 1)
 
 
 def wifi_percent(wifi: Downlink, lte: Downlink, begin_s: float, end_s: float) -> float | None:
-    """None where nothing entered either, as in an outage."""
+    """Wi-Fi's share in percent. None: nothing entered either queue, as in an outage."""
     first, second = (link.bytes_between(begin_s, end_s) for link in (wifi, lte))
     return 100 * first / (first + second) if first + second else None
 
@@ -117,7 +117,7 @@ class Settings(Strict):
 
 class Measured(Data):
     later: list[Played]
-    places: list[list[Played]]  # of each place its runs at AT_PLACES_MS
+    places: list[list[Played]]  # for each place, its runs at AT_PLACES_MS
 
 
 def measure(settings: Settings) -> Measured:
@@ -141,7 +141,7 @@ def _range(values: Sequence[float | None], form: str) -> str:
 
 
 def _modes(played: Sequence[Played]) -> str:
-    """One line for neighbours that went the same way."""
+    """The modes in words, one line for neighbours of the same mode."""
     heads = ["later by ms", "runs", "median RCT s", "first three chunks s", "the others s"]
     heads += [f"most packets queued, Wi-Fi, first {FIRST_S:g} s", "packets dropped, Wi-Fi; LTE"]
     heads += [f"Wi-Fi's bytes, first {FIRST_S:g} s %", f"from {SETTLED_S:g} s on %"]
@@ -162,7 +162,7 @@ def _modes(played: Sequence[Played]) -> str:
 
 
 def _places(places: Sequence[Sequence[Played]]) -> str:
-    """How often a few milliseconds decide, over the whole trace."""
+    """The share of places, over the whole trace, where a few milliseconds decide the mode, in words."""
     medians = [[one.rct_median_s for one in alike] for alike in places]
     spread = [max(each) / min(each) for each in medians]
     far = sum(ratio > FAR for ratio in spread)

@@ -28,14 +28,14 @@ REFERENCE = "sp"
 
 class Settings(Strict):
     population: str  # a YAML file, or its name in experiments/
-    scale: Size  # which of the population's numbers of days and viewers
+    scale: Size  # selects the population's numbers of days and viewers
     days: int | None = Field(default=None, ge=1)  # instead of the scale's
     viewers: int | None = Field(default=None, ge=1)  # of each day, instead of the scale's
     arms: list[str] | None = None  # only these
     rates: dict[str, Annotated[float, Field(ge=0.01, le=100)]] = Field(default={}, max_length=1)
-    """By name of the path: by how much its rate is multiplied in generated pairs."""
+    """The factor of a path's rate in generated pairs, by the path's name."""
     recorded: bool = False  # draw also from recorded pairs on RAILYARD_TRACE_PATH
-    jobs: int | None = Field(default=None, ge=1)  # processes; one for each core where it is not set
+    jobs: int | None = Field(default=None, ge=1)  # processes; None: one for each core
     scheduler: str | None = Field(default=None, pattern=r"^tcp://.+:\d+$")  # of Dask: plays run there
     fresh: bool = False  # play everything again, in another folder
     out: Path | None = None  # folder of the results; results/NAME where it is not set

@@ -1,5 +1,5 @@
-"""Restores packet-level traces from bins and compares them with what they were: docs/results/restoration.md. With
-`tcp_starts`, how many silences a download by the kernel's TCP makes on links without silences, instead."""
+"""Restores packet-level traces from bins and compares them with the originals: docs/results/restoration.md. With
+`tcp_starts`, counts instead the silences that a download by the kernel's TCP makes on links without silences."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ FEWEST_OPPORTUNITIES = 10
 """In each second, so that only TCP can cause silences on the link."""
 QUEUES = ("droptail:packets=200", "droptail:packets=50")
 DATA_BYTES = 500
-"""A smaller packet on the link carries no segment of a download."""
+"""The least size of a packet with a segment of a download, on the link."""
 STATISTICS = ("silences a minute", "empty 100 ms bins, %", *QUANTILES)
 
 
 @dataclass(frozen=True)
 class Recording:
-    """A packet-level recording. Those of one session are never each other's donors."""
+    """A packet-level recording. Recordings of one session are never each other's donors."""
 
     name: str
     session: str
@@ -61,7 +61,7 @@ M, U = "192.168.43.197", "192.168.43.14"
 RECORDINGS = (
     Recording("hsr-329-M", "329", "LTE", "client.1529470329.olia.laptop#3.M.F100.wlan3.M3.pcap.csv", M),
     Recording("hsr-787-M", "787", "LTE", "client.1529470787.lia.laptop#3.M.F100.wlan3.M3.pcap.csv", M),
-    # Too short to be held out: until the subflow was lost, and of 41 s.
+    # Too short to be held out: one lasts until the subflow was lost, the other 41 s.
     Recording("hsr-329-U", "329", "LTE", "client.1529470329.olia.laptop#3.M.F100.wlan16.U4.pcap.csv", U, 59, False),
     Recording("hsr-664-U", "664", "LTE", "client.1529470664.olia.laptop#3.M.F100.wlan16.U4.pcap.csv", U, 41, False),
     Recording("subway-4g-a", "subway-4g", "LTE", "subway_nyc_4g_a.down"),
@@ -73,13 +73,13 @@ RECORDINGS = (
 
 
 class Settings(Strict):
-    captures: Path | None = None  # the folder elephant/ of superlitong/hsr_mptcp; without it those are left out
-    held_out: list[str] | None = None  # all that may be, where it is not set
+    captures: Path | None = None  # the folder elephant/ of superlitong/hsr_mptcp; None: without these
+    held_out: list[str] | None = None  # None: all that may be
     bins_ms: list[int]
-    seeds: list[int]  # of what is restored
+    seeds: list[int]  # of restored versions
     starts: int = Field(ge=1)  # of each version, spread over it
     tcp_starts: int | None = Field(default=None, ge=1)
-    out: Path | None = None  # folder of traces and runs; none is kept where it is not set
+    out: Path | None = None  # folder of traces and runs; None: they are not kept
 
 
 class Statistics(Data):
@@ -94,7 +94,7 @@ class Statistics(Data):
 
     @property
     def errors(self) -> tuple[list[float], list[float]]:
-        """Absolute, even and restored; of what is restored the mean over the seeds."""
+        """Absolute, even and restored errors. Restored ones are the mean over the seeds."""
         truth = np.array(self.original)
         restored = np.abs(np.array(self.restored) - truth).mean(axis=0)
         return list(np.abs(np.array(self.even) - truth)), list(restored)
@@ -109,7 +109,7 @@ class TcpDownloads(Data):
     queue: str
     recorded: float  # silences a minute
     link: float
-    made: list[float]  # by each download
+    made: list[float]  # in each download
 
 
 class Measured(Data):
@@ -176,14 +176,14 @@ def original(one: Recording, captures: Path | None, out: Path) -> Path:
 
 
 def in_bins(trace: Trace, bin_ms: int, least: int) -> bytes:
-    """The trace as a recording in bins would be converted, with so many opportunities in each bin at least."""
+    """The trace as converted from a recording in bins, with at least `least` opportunities in each bin."""
     edges = np.arange(trace.period_ms // bin_ms + 1, dtype=np.int64) * bin_ms
     counts = np.diff(np.searchsorted(trace.opportunities_ms[:-1], edges)).clip(min=least)
     return format_trace(opportunities(from_bins(edges.astype(np.float64) * 1000, counts * float(OPPORTUNITY_BYTES))))
 
 
 def versions(one: Recording, files: dict[str, Path], settings: Settings, out: Path) -> dict[str, Path]:
-    """The original, and for each length of bins the even version and those that were restored from it."""
+    """The original, and for each length of bins the even version and the versions restored from it."""
     made = {"original": files[one.name]}
     others = [other for other in RECORDINGS if other.name in files and other.session != one.session]
     donors = [str(files[other.name]) for other in others if other.technology == one.technology]
@@ -199,7 +199,7 @@ def versions(one: Recording, files: dict[str, Path], settings: Settings, out: Pa
 
 
 def runs_of(one: Recording, made: dict[str, Path], starts: int, out: Path) -> list[Run]:
-    """Every version beside a path of a constant rate, half of the recording's mean."""
+    """Plays every version beside a path of a constant rate, half of the recording's mean."""
     trace = read_trace(made["original"])
     constant = from_bins(
         np.array([0.0, trace.period_ms * 1e3]), np.array([trace.mean_mbps / 16 * trace.period_ms * 1e3])
@@ -238,23 +238,23 @@ def campaign(name: str, pairs: Sequence[dict[str, Any]], settings: dict[str, Any
 
 
 def statistics(file: Path, runs: Sequence[Run]) -> list[float]:
-    """Those of one version under one scheme."""
+    """The statistics of one version under one scheme."""
     stats = trace_stats(read_trace(file))
     quantiles = [Quantile(rows.rcts, q).point(runs) for q in QUANTILES.values()]
     return [stats.gaps_per_minute, 100 * stats.empty_100ms, *(math.nan if q is None else q.value for q in quantiles)]
 
 
 def tcp_silences(log: Path) -> float:
-    """How many there are a minute between data packets of a download."""
+    """The number of silences a minute between data packets of a download."""
     packets = read_link_log(log)
     times = packets.departure_ms[packets.departure_bytes >= DATA_BYTES]
     return float((np.diff(times) >= GAP_MS).sum() / ((times[-1] - times[0]) / 60_000))
 
 
 def of_tcp(one: Recording, files: dict[str, Path], queue: str, starts: int, out: Path) -> TcpDownloads:
-    """Downloads of nine tenths of what the link can carry in its period, from places of it."""
+    """Plays downloads of nine tenths of the link's capacity in its period, from several places."""
     link = out / f"{one.name}.gapless"
-    link.write_bytes(in_bins(read_trace(files[one.name]), 1000, FEWEST_OPPORTUNITIES))  # no silence that counts
+    link.write_bytes(in_bins(read_trace(files[one.name]), 1000, FEWEST_OPPORTUNITIES))  # without silences
     trace = read_trace(link)
     total = int(trace.mean_mbps * 0.9e6 / 8 * trace.period_ms / 1000)
     size = queue.rpartition("=")[2]
@@ -301,7 +301,7 @@ def _cells(row: Statistics) -> Iterator[list[str]]:
 
 
 def _mean_cells(alike: Sequence[Statistics]) -> Iterator[list[str]]:
-    """The relative error of each statistic, mean over what was held out."""
+    """The relative error of each statistic, mean over the held-out recordings."""
     relative = [np.array(row.errors) / np.array(row.original) for row in alike]
     even, restored = np.array(relative).mean(axis=0)
     nearer = int((restored < even).sum())

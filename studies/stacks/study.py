@@ -1,7 +1,7 @@
 """The schemes of an experiment beside other stacks: over all pairs, and each pair.
 
 Stacks that are not built here are left out, with the reason in a list. Intervals resample pairs of traces
-(railyard/stats/bootstrap.py), but for those of the rebuffer rate (railyard/stats/rates.py).
+(railyard/stats/bootstrap.py), except for the rebuffer rate (railyard/stats/rates.py).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Played:
     """A scheme over some pairs."""
 
     label: str
-    runs: list[Run]  # those that are not void
+    runs: list[Run]  # without void ones
     void: int
 
     @property
@@ -58,7 +58,7 @@ class Played:
 
     @property
     def rebuffer(self) -> Interval | None:
-        """In percent."""
+        """The rebuffer rate in percent."""
         rate = REBUFFER_RATE.level(self.runs, self.layout) if self.runs else None
         return None if rate is None else rate.mapped(lambda share: 100 * share)
 
@@ -76,7 +76,7 @@ class Played:
 
 
 def against(played: Played, reference: Played) -> Interval | None:
-    """RCT p95 against the reference's, in percent, over the pairs of traces of which both have a run."""
+    """RCT p95 against the reference's, in percent, over the pairs of traces on which both have a run."""
     theirs = {(run.pair, run.seed): run for run in reference.runs}
     both = [(run, theirs[run.pair, run.seed]) for run in played.runs if (run.pair, run.seed) in theirs]
     if not both or played is reference:
@@ -105,7 +105,7 @@ class Settings(Strict):
     experiment: str  # a YAML file, or its name in experiments/
     pairs: list[str] | None = None  # instead of the experiment's
     seeds: int | None = Field(default=None, ge=1)
-    out: Path | None = None  # folder of the results; results/NAME where it is not set
+    out: Path | None = None  # folder of the results; None: results/NAME
     jobs: int | None = Field(default=None, ge=1)
 
 
@@ -122,7 +122,7 @@ class Row(Data):
 
 
 class Rct(Data):
-    """RCT of a scheme over one pair; None where no run counts."""
+    """RCT of a scheme over one pair. None: no run counts."""
 
     median_s: float | None
     most_s: float | None
@@ -172,7 +172,7 @@ def _of_pair(played: Played) -> Rct:
 
 
 def _failed(runs: Sequence[Run], folder: Path) -> list[str]:
-    """What went wrong, with what the relays said."""
+    """The faults of runs, with the last words of the relays."""
     lines = []
     for run in runs:
         if run.void:
@@ -188,7 +188,7 @@ def _failed(runs: Sequence[Run], folder: Path) -> list[str]:
 
 
 def _without_missing(settings: Settings) -> tuple[Experiment, YamlDocument, list[str]]:
-    """The experiment without the stacks that are not built here, and why those are not."""
+    """The experiment without the stacks that are not built here, and the reasons."""
     file = find_experiment(settings.experiment)
     data: dict[str, Any] = load_experiment(file)[1].data
     kept, missing = [], []

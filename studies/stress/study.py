@@ -1,4 +1,4 @@
-"""The stress corpus as a kept result: what `railyard stress` says of each column, one size for each campaign."""
+"""The stress corpus as a kept result: the columns of `railyard stress`, with one size for each campaign."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HEADS = ["scenario", "stack", "what fails", "command"]
 class Settings(Strict):
     columns: list[Column]
     kept: list[str] = Field(default=[])  # sizes measured before, whose columns come first
-    only: list[str] = Field(default=[])  # scenarios; all where none is named
+    only: list[str] = Field(default=[])  # scenarios; empty: all
     without: list[str] = Field(default=[])
     jobs: int | None = Field(default=None, ge=1)
     out: Path | None = None
@@ -47,7 +47,7 @@ class SubjectResults(Data):
     score: str
     cells: dict[str, str]  # by scenario, as the matrix shows them
     fails: list[Fail]
-    unknown: list[str]  # why a scenario says nothing
+    unknown: list[str]  # why scenarios do not apply
 
 
 class Measured(Data):
@@ -56,7 +56,7 @@ class Measured(Data):
 
 def measure(settings: Settings) -> Measured:
     before = [
-        SubjectResults.model_validate(one.model_dump())  # a study that is found anew has classes of its own
+        SubjectResults.model_validate(one.model_dump())  # because a study that is loaded again has its own classes
         for size in settings.kept
         for one in find_study("stress").kept(size).data.columns
     ]

@@ -1,5 +1,5 @@
-"""Thresholds of the double-threshold control in milliseconds, and what re-injection then costs by the paper's rule;
-railyard/studies/thresholds.py says what is measured."""
+"""Thresholds of the double-threshold control in milliseconds, and the cost of re-injection by the paper's rule.
+railyard/studies/thresholds.py measures them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Settings(Strict):
     pairs: list[str] | None = None  # instead of the experiment's
     seeds: int | None = Field(default=None, ge=1)
     player: dict[str, Any] = Field(default={})  # instead of those of the experiment's player
-    scheme: str | None = None  # the experiment's first xlink where it is not set
+    scheme: str | None = None  # None: the experiment's first xlink
     thresholds: list[tuple[float, float]] = Field(min_length=1)  # X and Y, percent
     arena: str = "sim"
     jobs: int | None = Field(default=None, ge=1)
-    out: Path | None = None  # folder of the results; results/thresholds-NAME where it is not set
+    out: Path | None = None  # folder of the results; None: results/thresholds-NAME
 
     @field_validator("thresholds")
     @classmethod
@@ -40,7 +40,7 @@ class Settings(Strict):
 
 
 class Row(Data):
-    """(X, Y) none: re-injection off."""
+    """A row of the table. (X, Y) is None with re-injection off."""
 
     setting: tuple[float, float] | None
     t_th1_ms: float | None
@@ -91,7 +91,7 @@ def _entry(experiment: Experiment, label: str | None) -> SchemeEntry:
 
 
 def rows_of(distribution: Distribution, settings: list[tuple[float, float]]) -> list[Row]:
-    """The thresholds of each setting, and what the paper says the cost is at least and at most: β(1 − X), β(1 − Y)."""
+    """The thresholds of each setting, and the paper's lower and upper bound of the cost: β(1 − X), β(1 − Y)."""
     rows = [Row(setting=None, t_th1_ms=None, t_th2_ms=None, cost_least=0.0, cost_most=0.0)]
     for x, y in settings:
         least, most = (distribution.cost * (1 - percent / 100) for percent in (x, y))

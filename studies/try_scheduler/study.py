@@ -1,10 +1,10 @@
-"""By how much a change of the transport, or of a scheme's settings, moves each figure over many pairs of traces.
+"""Measures how a change of the transport, or of a scheme's settings, moves each figure over many pairs of traces.
 
-Tried is the working tree, or the build of another checkout (`tried`), with `changes` under further settings of the
-scheme. It is compared with `against`: a git revision, or the checkout of another build. Without `against` that is HEAD,
-or with `changes` the tried build itself under the scheme's own settings.
+The working tree, or the build of another checkout (`tried`), is tried, with further settings of the scheme (`changes`).
+It is compared with `against`: a git revision, or the checkout of another build. Without `against` that is HEAD or, with
+`changes`, the tried build itself under the scheme's own settings.
 
-A change is chosen by the pairs of `train`; those of `check` say once whether it holds on others. Brackets are 95 %
+A change is chosen by the pairs of `train`; those of `check` test it once on others. Brackets are 95 %
 intervals for pairs like these (docs/reference/statistics.md). Median is the geometric mean over pairs of the ratio of
 medians; excess is the mean time above the oracle.
 """
@@ -61,7 +61,7 @@ class Settings(Strict):
     tried: str | None = None  # a checkout that is built, instead of the working tree
     changes: dict[str, Any] = Field(default={})  # of the scheme's settings, such as {rescue: off}
     schemes: list[str | dict[str, Any]]
-    experiments: list[str]  # whose player and time limit the plays have: light, heavy, or another one
+    experiments: list[str]  # the player and time limit of plays: light, heavy, or another experiment
     starts: int = Field(ge=1)  # places in each trace
     out: Path = FOLDER  # for plays and pairs
 
@@ -72,7 +72,7 @@ class Row(Data):
     place: str
     pairs: int
     label: str
-    cells: list[str]  # of FIGURES
+    cells: list[str]  # in the order of FIGURES
     failed: str
     established: list[str]
     short: str
@@ -168,7 +168,7 @@ def _generated(token: str, library: Path) -> list[str]:
 
 
 def pairs_of(listed: list[str], library: Path) -> list[str]:
-    """The names of the pairs; those that have to be made are in the library then."""
+    """The names of the pairs. Makes missing ones in the library."""
     names: list[str] = []
     for token in listed:
         if "+" in token:
@@ -197,14 +197,14 @@ def _build_of(named: str | None) -> build.Build:
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two that are compared."""
+    """One of the two sides that are compared."""
 
     name: str
     build: build.Build
     settings: dict[str, Any]
 
     def played(self, name: str, pairs: list[str], schemes: list[dict[str, Any]], asked: Settings) -> list[Run]:
-        """Its plays, under names of their own, so that both sides are compared as two schemes of one campaign."""
+        """Its plays, under the side's own labels, so that both sides are compared as two schemes of one campaign."""
         changes = {"pairs": pairs, "schemes": [entry | self.settings for entry in schemes], "seeds": asked.starts}
         logs = {"qlog": "none", "link_logs": False}
         experiment, document = changed(EXPERIMENTS.get(name, name), changes | logs)
@@ -216,7 +216,7 @@ class Side:
             return [self._named(run) for run in campaign.runs]
 
     def _refuse_faults(self, runs: Sequence[Run]) -> None:
-        """What a crash cuts off is not missing by chance, so figures without it say nothing."""
+        """Raises UserError if a program failed: its requests are not missing by chance, so figures would be wrong."""
         if faulty := [run for run in runs if run.is_fault]:
             first = faulty[0]
             raise UserError(
@@ -233,7 +233,7 @@ class Side:
 
 
 def cell(one: Difference) -> str:
-    """The change with its interval; of a rate the value that it led to as well."""
+    """The change with its interval. For a rate, also the new value."""
     if one.change is None or not one.carried:
         return "–" if one.change is None else intervals.TOO_SMALL
     form, after = "+.1f", ""

@@ -32,10 +32,10 @@ TRACES = ".validate-traces"  # in the folder of results: traces of constant rate
 class Settings(Strict):
     repeats: int = Field(ge=1)  # emulated downloads for each live one
     seed: int = Field(ge=0)  # of pairs, places and intervals
-    live: Path | None = None  # folder, tar or zip archive of the downloads; LIVE where it is not set
+    live: Path | None = None  # folder, tar or zip archive of the downloads; None: LIVE
     models: list[str] | None = None  # only these, and the reference
-    jobs: int | None = Field(default=None, ge=1)  # one for each core where it is not set
-    out: Path | None = None  # folder of the results; results/validate where it is not set
+    jobs: int | None = Field(default=None, ge=1)  # None: one for each core
+    out: Path | None = None  # folder of the results; None: results/validate
 
 
 class Measured(Data):
