@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures a bulk transfer over loopback: the processor time of server and client, in turns of two revisions.
+"""Measures a bulk transfer over loopback: the processor time of server and client, alternating between two revisions.
 
-`--against REV` builds that revision by the same compiler (build/bench/REV). The two take turns, and ratios are of pairs
-of neighbouring turns, so that other load on the machine strikes both. Datagrams a call are counted by strace in a
-transfer of their own. Prints a table in Markdown.
+`--against REV` builds that revision with the same compiler (build/bench/REV). The two take turns, and ratios are of
+neighbouring turns, so that other load on the machine affects both. strace counts datagrams per call in a separate
+transfer. Prints a table in Markdown.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def cpu_s(pid: int) -> float:
 
 
 def transfer(tree: Path, size: int, log: Path, before: tuple[str, ...] = ()) -> Turn:
-    """`before`: what starts the server."""
+    """Does one transfer. `before`: words before the server's command."""
     programs = tree / "build/bin"
     serve: list[str | Path] = [*before, programs / "xlink-server", "--quic", "127.0.0.1:0", "--seed", "1", "--out", log]
     with subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what a server's endpoint costs by the number of its connections: endpoint-bench, best of several runs.
+"""Measures the cost of a server's endpoint by the number of its connections: endpoint-bench, best of several runs.
 
 With --against REVISION the library of that revision is built too (build/bench/REVISION) and runs the same load in turn
 with the present one. Prints tables in Markdown and writes the figures to build/bench/connections.json.
@@ -27,7 +27,7 @@ def text_of(*command: str) -> str:
 
 
 def build_against(revision: str) -> Path:
-    """The present load over the library of another revision: it knows the public interface only."""
+    """Builds the present load with the library of another revision, of which it uses only the public interface."""
     tree, binary = tree_of(git("rev-parse", f"{revision}^{{commit}}")), FOLDER / "endpoint-bench-against"
     text_of("make", "-s", "-j2", "-C", str(tree), "build/release/libxlink.a")
     flags = shlex.split(text_of("pkg-config", "--cflags", "--libs", "gnutls"))
@@ -38,7 +38,7 @@ def build_against(revision: str) -> Path:
 
 
 def cheapest(runs: list[Run]) -> Run:
-    """Phase by phase; what is sent and received is the same each time."""
+    """The least cost of each phase. Sent and received bytes are the same in all runs."""
     best: Run = dict(runs[0])
     for phase in ("connect", "requests", "end"):
         best[phase] = min((run[phase] for run in runs), key=lambda cost: cost["cpu_s"])
@@ -54,7 +54,7 @@ def measure(binaries: list[Path], connections: int, requests: int, tries: int) -
 
 
 def figures(run: Run) -> tuple[float, float, float]:
-    """Seconds per million packets; packets a round of the driver's loop; microseconds for a connection's end."""
+    """Seconds per million packets, packets per round of the driver's loop, and microseconds for a connection's end."""
     requests = run["requests"]
     per_million = requests["cpu_s"] / requests["packets"] * 1e6
     return per_million, requests["packets"] / requests["rounds"], run["end"]["cpu_s"] / run["connections"] * 1e6

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Draws where the processor's time goes, as flame graphs: docs/results/flame-sim.svg and flame-server.svg.
+"""Draws flame graphs of processor time: docs/results/flame-sim.svg and flame-server.svg.
 
-The first is of a simulated download by two paths with null crypto, the second of a server that sends over loopback, its
-system calls included. `perf` samples the processor's clock and unwinds by debug information, as frame pointers are left
-out and functions are inlined. inferno (`cargo install inferno`) folds the stacks and draws.
+The first is of a simulated download over two paths with null crypto, the second of a server that sends over loopback,
+including its system calls. `perf` samples the processor's clock and unwinds with debug information, as frame pointers
+are omitted and functions are inlined. inferno (`cargo install inferno`) folds the stacks and draws.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from instructions import PORT, RESULTS, sim_command
 
 from railyard.base.paths import ROOT, programs_dir
 
-HZ = 997  # of no other clock
+HZ = 997  # not a multiple of another clock
 STACK_BYTES = 16_384
 SIM_S = 600
 SERVER_BYTES = 1_000_000_000
-# inferno's script has a licence of its own, and a page shows a picture without it; what only works by it goes too.
+# inferno's script has its own licence, and the picture is shown without it. Elements that need it are removed too.
 SCRIPT = re.compile(rb'<script.*?</script>| onload="[^"]*"|<text id="(?:unzoom|search)".*?</text>', re.DOTALL)
 TOOLS = {
     "perf": "it is in Debian's linux-perf",
@@ -46,7 +46,7 @@ def simulator(data: Path, folder: Path) -> None:
 
 
 def server(data: Path, folder: Path) -> None:
-    """Its client is not sampled."""
+    """Samples a server, without its client."""
     address = f"127.0.0.1:{PORT}"
     serve = perf(data, [programs_dir() / "xlink-server", "--quic", address, "--seed", "1"])
     process = subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -56,13 +56,13 @@ def server(data: Path, folder: Path) -> None:
         fetch: list[str | Path] = [programs_dir() / "xlink-get", "--insecure", "--quiet", "--seed", "2"]
         subprocess.run([*fetch, f"https://{address}/synthetic/{SERVER_BYTES}"], check=True)
     finally:
-        # perf ends the server and writes what it has.
+        # perf ends the server and writes its samples.
         process.terminate()
         process.communicate()
 
 
 def draw(data: Path, folder: Path, title: str, out: Path) -> int:
-    """Samples that were drawn."""
+    """Draws a flame graph and returns the number of samples in it."""
     script = subprocess.run(["perf", "script", "--input", str(data)], check=True, capture_output=True)
     folded = subprocess.run(["inferno-collapse-perf"], input=script.stdout, check=True, capture_output=True).stdout
     if not folded:

@@ -31,13 +31,13 @@ LIMIT = 0.02
 RESULTS = ROOT / "docs" / "results"
 STORED = RESULTS / "instructions.json"
 PAGE = RESULTS / "speed.md"
-# callgrind counts every byte of a `rep movsb`; plain vector copies are counted as what they are.
+# callgrind counts each byte of a `rep movsb`, but vector copies as single instructions.
 VALGRIND_ENV = {"GLIBC_TUNABLES": "glibc.cpu.x86_rep_movsb_threshold=1000000000"}
 PYTHON_ENV = {"PYTHONHASHSEED": "0"}
 WAIT_S = 900
 BULK_BYTES = 8_000_000
 PORT = 24433
-Count = Callable[[Path, Path], int]  # of a tree, in a folder
+Count = Callable[[Path, Path], int]  # counts for a tree, in a folder
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Job:
 
 
 def counted(command: list[str | Path], folder: Path, tree: Path, profile: str = "/dev/null") -> subprocess.Popen[str]:
-    """The program under callgrind, started."""
+    """Starts a program under callgrind."""
     callgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={profile}", f"--log-file={folder / 'count'}"]
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("RAILYARD", "COV", "PYTHON"))
@@ -65,7 +65,7 @@ def counted(command: list[str | Path], folder: Path, tree: Path, profile: str = 
 
 
 def count_of(process: subprocess.Popen[str], folder: Path, codes: tuple[int, ...] = (0,)) -> int:
-    """Waits for its end."""
+    """Waits for the end of a program and returns its instructions."""
     try:
         _, said = process.communicate(timeout=WAIT_S)
     finally:
@@ -78,7 +78,7 @@ def count_of(process: subprocess.Popen[str], folder: Path, codes: tuple[int, ...
 
 
 def sim_command(tree: Path, folder: Path, paths: int, seconds: int, **members: Any) -> list[str | Path]:
-    """Paths of 20 Mbps and a video that takes 85 % of them."""
+    """The command of a simulation with paths of 20 Mbps and a video that takes 85 % of them."""
     trace = folder / "trace"
     trace.write_text("".join(f"{int(n * 0.6016) + 1}\n" for n in range(10_000)))
     links = [
@@ -100,7 +100,7 @@ def sim(paths: int, seconds: int, **members: Any) -> Count:
 
 
 def transfer(which: str, size: int) -> Count:
-    """One download over loopback; `which` of the two ends is counted."""
+    """A count for one download over loopback. `which`: the end that is counted."""
 
     def count(tree: Path, folder: Path) -> int:
         programs = tree / "build/bin"
@@ -135,7 +135,7 @@ def plain(command: list[str | Path], _: Path, tree: Path) -> subprocess.Popen[st
 
 
 def version(tree: Path, folder: Path) -> int:
-    """Once before, so that the modules are compiled."""
+    """Counts `railyard --version`, after a first run that compiles the modules."""
     command: list[str | Path] = [sys.executable, "-m", "railyard", "--version"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     subprocess.run(list(map(str, command)), cwd=tree, env=environment, capture_output=True, check=True)
@@ -143,7 +143,7 @@ def version(tree: Path, folder: Path) -> int:
 
 
 def one_of_the_gate(tree: Path, folder: Path) -> int:
-    """A run as `railyard gate` makes them: a pair with outages, with link logs, without qlogs."""
+    """Counts a run like those of `railyard gate`: a pair with outages, with link logs, without qlogs."""
     ends = [("wifi", 10), ("lte", 25)]
     links = [
         {"name": name, "technology": name, "delay_ms": delay_ms, "queue": "infinite"}
@@ -203,7 +203,7 @@ def counts_of(tree: Path, names: list[str]) -> dict[str, int]:
     return counts
 
 
-# A compiler's cache may say that another tree's folder was compiled.
+# A compiler's cache may have the paths of another tree.
 OWN = re.compile(r"(?:^|/)((?:emulator|lib|player|server|transport)(?:/[^/]+)?)/[^/]+$")
 
 
@@ -229,7 +229,7 @@ def parts_of(profile: Path) -> dict[str, int]:
 
 
 def parts_of_a_packet(tree: Path, **members: Any) -> dict[str, float]:
-    """Over two paths, once all has started: what 4 s take more than 2 s, by the packets more that reach a link."""
+    """Instructions per packet over two paths, after start-up: the difference between 4 s and 2 s / that of packets."""
     counts: list[tuple[dict[str, int], int]] = []
     for seconds in (2, 4):
         with tempfile.TemporaryDirectory(prefix="railyard-bench-") as name:
@@ -244,12 +244,12 @@ def parts_of_a_packet(tree: Path, **members: Any) -> dict[str, float]:
 
 
 def grown(before: dict[str, int], after: dict[str, int]) -> list[str]:
-    """The jobs that take over LIMIT more."""
+    """The jobs that grew by more than LIMIT."""
     return [name for name, count in after.items() if name in before and count > before[name] * (1 + LIMIT)]
 
 
 def reasons(messages: str) -> list[str]:
-    """What commits say of their cost."""
+    """The reasons for costs in commit messages."""
     return re.findall(r"^Cost: (.+)$", messages, re.MULTILINE)
 
 
@@ -266,7 +266,7 @@ def git(*arguments: str) -> str:
 
 
 def table(after: dict[str, int], before: dict[str, dict[str, int]]) -> list[str]:
-    """`before`: the counts of other revisions."""
+    """The table of counts. `before`: the counts of other revisions."""
     rows = [
         "| job | | " + "".join(f"{revision[:7]} | " for revision in before) + "now |" + " now / then |" * len(before)
     ]
@@ -281,7 +281,7 @@ def table(after: dict[str, int], before: dict[str, dict[str, int]]) -> list[str]
 
 
 def parts_table(kinds: dict[str, dict[str, float]]) -> list[str]:
-    """By kind of run; the parts in the order of the last one."""
+    """The table of parts by kind of run, with the parts in the order of the last kind."""
     rows = ["| part |" + "".join(f" {kind} |" for kind in kinds), "| --- |" + " ---: |" * len(kinds)]
     rows += ["| all |" + "".join(f" {sum(parts.values()):,.0f} |" for parts in kinds.values())]
     last = list(kinds.values())[-1]
@@ -297,7 +297,7 @@ def compiler_name() -> str:
 
 
 def kept() -> dict[str, dict[str, int]]:
-    """By revision, what the last --write counted with the same compiler."""
+    """The counts of the last --write with the same compiler, by revision."""
     stored = json.loads(STORED.read_text()) if STORED.exists() else {}
     before: dict[str, dict[str, int]] = stored["before"] if stored.get("compiler") == compiler_name() else {}
     return before

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Counts what a packet costs in a link with each of its models: instructions under callgrind, which repeat whatever
-else the machine does. Prints a table in Markdown.
+"""Counts the cost of a packet in a link with each of its models: instructions under callgrind, which do not depend on
+other load of the machine. Prints a table in Markdown.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def instructions(keys: list[str], packets: int, folder: Path) -> int:
 
 
 def per_packet(keys: list[str], folder: Path) -> float:
-    """What PACKETS more of them cost, for each."""
+    """The cost of PACKETS further packets / PACKETS."""
     few, many = (instructions(keys, count, folder) for count in (PACKETS, 2 * PACKETS))
     return (many - few) / PACKETS
 

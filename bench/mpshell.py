@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures mpshell from outside of it: how late packets leave, what they cost, how many it can carry.
+"""Measures mpshell from outside: the lateness of packets, their cost, and the largest rate.
 
 udp-flow sends numbered datagrams inside of the shell; a second one outside takes the kernel's receive time
 (SO_TIMESTAMPNS) of each. Lateness is that time minus the time of the packet's opportunity: packets of 1500 bytes take
-one each, in order, so it is the latest one that leaves every packet one of its own. Beyond capacity (2x) that is exact;
-below (0.95x) a packet that came a whole opportunity too late may seem on time, and mpshell's own figures stand beside.
+one each, in order, so it is the latest one that leaves each packet its own. Beyond capacity (2x) this is exact. Below
+(0.95x) a packet that is a whole opportunity late may seem on time, so mpshell's own figures are shown too.
 
 Prints tables in Markdown and writes the figures to build/bench/mpshell.json.
 """
@@ -46,7 +46,7 @@ class Flow:
     late_max_ms: float
     own_p99_ms: float
     own_max_ms: float
-    opportunities_used: float  # share of those while packets came out
+    opportunities_used: float  # share of the opportunities while packets came out
     cpu_s_per_million: float  # of mpshell, over all of its paths
     lost_by_devices: int
 
@@ -55,7 +55,7 @@ class Flow:
 class Case:
     name: str
     trace: Path | str
-    rate_mbps: float  # that is sent, per path
+    rate_mbps: float  # sent, on each path
     factor: float
     paths: int = 1
     segment: bool = False
@@ -72,7 +72,7 @@ def constant_trace(folder: Path, mbps: float, seconds: int = 1) -> Path:
 
 
 def recorded_trace(folder: Path) -> Path:
-    """A recorded downlink if there is one, else a made one of the same kind: the rate changes every 100 ms."""
+    """A recorded downlink if there is one, else a generated one, whose rate changes every 100 ms."""
     for place in os.environ.get("RAILYARD_TRACE_PATH", "").split(":"):
         files = sorted(Path(place).rglob("*.down")) + sorted(Path(place).rglob("*down*.trace")) if place else []
         if files:
@@ -108,7 +108,7 @@ class Opportunities:
         return (rounds * self.at[-1] + self.at[rest]) * 1_000_000
 
     def until(self, ns: int) -> int:
-        """How many there are at or before ns."""
+        """The number of opportunities at or before `ns`."""
         if self.rate:
             number = int(ns * self.rate / OPPORTUNITY_BITS / 1e9) + 1
             while number > 0 and self.time(number - 1) > ns:
@@ -133,7 +133,8 @@ def stop(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def lateness(received: list[int], opportunities: Opportunities) -> list[int]:
-    """Each packet takes an opportunity of its own, in order: the latest ones at which none would have left early."""
+    """The lateness of each packet, ns. Each takes its own opportunity, in order: the latest ones for which no packet
+    left early."""
     late, limit = [], sys.maxsize
     for ns in reversed(received):
         limit = min(limit - 1, opportunities.until(ns) - 1)
@@ -168,7 +169,7 @@ def figures(case: Case, records: Path, sink: dict[str, Any], summary: Summary, p
 
 
 def run_case(case: Case, folder: Path, seconds: float) -> list[Flow]:
-    """Floods every path upwards at the case's rate."""
+    """Floods the uplink of every path at the case's rate."""
     extra = ["--segment"] if case.segment else []
     sinks, senders, options = [], [], []
     for k in range(case.paths):
@@ -189,7 +190,7 @@ def run_case(case: Case, folder: Path, seconds: float) -> list[Flow]:
 
 
 def best(case: Case, folder: Path, seconds: float, tries: int) -> list[Flow]:
-    """The try with the lowest p99: the others measure what else the machine did."""
+    """The try with the lowest p99, which is least affected by other load."""
     runs = [run_case(case, folder, seconds) for _ in range(tries)]
     return min(runs, key=lambda flows: max(flow.late_p99_ms for flow in flows))
 
@@ -199,7 +200,7 @@ class RoundTrip:
     name: str
     rtt_median_ms: float
     rtt_p99_ms: float
-    added_median_ms: float  # beyond what the trace asks for
+    added_median_ms: float  # beyond the trace's own delay
     added_p99_ms: float
 
 
@@ -210,7 +211,7 @@ def ideal_round_trip(sent: int, there: Opportunities) -> int:
 
 
 def round_trips(name: str, trace: Path | str | None, folder: Path, count: int, more: tuple[str, ...] = ()) -> RoundTrip:
-    """Pings over an idle link with no delay; without a trace over loopback."""
+    """Pings over an idle link without delay, or over loopback without a trace."""
     echo, ready = start([str(program("udp-flow")), "echo", "--bind", "0.0.0.0:0", "--duration", "60"])
     ping = [str(program("udp-flow")), "ping", "--count", str(count), "--interval", "2", "--to"]
     if trace is None:

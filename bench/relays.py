@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Measures what the relays of other stacks cost by themselves: the same video over libxlink and over TCP on loopback,
-direct and over relays (docs/reference/stacks.md).
+"""Measures the cost of the relays of other stacks: the same video over libxlink and over TCP on loopback, direct and
+over relays (docs/reference/stacks.md).
 
 Prints a table in Markdown: medians of the time from the player's start to its end, and of the processor time of all
 programs, over tries that alternate.
@@ -29,7 +29,7 @@ CHUNK_BYTES = 8 << 20
 
 @contextmanager
 def started(*words: str) -> Iterator[dict[str, Any]]:
-    """A program that prints a line once it is ready; the line."""
+    """A context with a program. Yields the line that it prints when it is ready."""
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield json.loads(process.stdout.readline() if process.stdout else "")
@@ -43,7 +43,7 @@ def server(stack: ExitStack, *options: str) -> dict[str, Any]:
 
 
 def direct(stack: ExitStack, transport: str, _: Path) -> list[str]:
-    """Starts the server; the player's options."""
+    """Starts the server and returns the player's options."""
     if transport == "tcp":
         listening = server(stack, "--http1", f"{HOST}:0", "--cc", "cubic")
         return ["--transport", "tcp", "--server", listening["http1"]]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures xlink-sim: how fast virtual time passes on one core, what it costs, and how that grows.
+"""Measures xlink-sim: the speed of virtual time on one core, its cost, and the growth of that.
 
 Prints tables in Markdown and writes the figures to build/bench/sim.json. Time is processor time of the process, the
 best of three; everything runs one after another.
@@ -38,7 +38,7 @@ class Figure:
 
 
 def make_trace(folder: Path, mbps: float, seconds: int) -> str:
-    """A constant rate; a long trace is not the repetition of a short one for the program, only for us."""
+    """A trace of a constant rate. The program does not know that a long trace repeats a short one."""
     file = folder / f"{mbps:g}mbps-{seconds}s.trace"
     if not file.exists():
         gap_ms = OPPORTUNITY_BITS / (mbps * 1000)
@@ -49,7 +49,7 @@ def make_trace(folder: Path, mbps: float, seconds: int) -> str:
 def make_job(
     folder: Path, *, paths: int = 2, mbps: float = 20, play_s: int = 100, trace_s: int = 60, **more: Any
 ) -> Job:
-    """`paths` paths of 20 Mbps and a video that takes most of what they carry; it plays without a stall."""
+    """A job with `paths` paths of 20 Mbps and a video that takes most of their rate and plays without a stall."""
     trace = make_trace(folder, mbps, trace_s)
     queue = "droptail:packets=100"
     links = [
@@ -69,7 +69,7 @@ def make_job(
     return job | more
 
 
-# A small process starts the program: Linux counts the memory of the process that starts another as that one's own.
+# A small process starts the program, as Linux counts the memory of the starting process as the program's own.
 STARTER = """
 import json, os, sys
 pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
@@ -118,8 +118,8 @@ def instructions(folder: Path, job: Job) -> int | None:
 
 
 def between(folder: Path, job: Job, shorter_s: int = 5, longer_s: int = 10) -> tuple[float, float] | None:
-    """Instructions, and instructions a packet, of a longer play less those of a shorter one: start-up and handshake do
-    not count."""
+    """Instructions, and instructions per packet, of a longer play − those of a shorter one, to exclude start-up and
+    handshake."""
     counts: list[tuple[int, int]] = []
     for seconds in (shorter_s, longer_s):
         job["player"]["video_bytes"] = job["player"]["bitrate_bps"] // 8 * seconds

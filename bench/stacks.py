@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures bulk transfers over the relays of stacks: Mbit/s, and CPU seconds a GB at both ends.
+"""Measures bulk transfers over the relays of stacks: Mbit/s, and CPU seconds per GB at both ends.
 
 Each stack carries the same bytes from a server's relay to a client's relay: over the loopback interface (one path), and
 over mpshell with two paths of equal rates. The server's relay is pinned to the first core and the client's to the
@@ -44,7 +44,7 @@ CHUNK = bytes(1 << 20)
 class Case:
     name: str
     bytes: int
-    mbps: int | None = None  # of each of two paths; none: the loopback interface
+    mbps: int | None = None  # of each of two paths; None: the loopback interface
 
     def mpshell(self) -> list[str]:
         packets = max(
@@ -70,14 +70,14 @@ class Figures:
 
 
 def cpu_ns(pid: int) -> int:
-    """What the process's threads have run."""
+    """The processor time of a process's threads, ns."""
     files = Path(f"/proc/{pid}/task").glob("*/schedstat")
     return sum(int(file.read_text().split()[0]) for file in files)
 
 
 def running(program: str, pid: int) -> Iterator[int]:
-    """Processes of that program among `pid` and its descendants: mpshell starts its command within others, and beside
-    what keeps the cores awake."""
+    """The processes of a program among `pid` and its descendants. mpshell starts its command within other processes,
+    and others that keep the cores awake."""
     process = Path(f"/proc/{pid}")
     if process.joinpath("comm").read_text().strip() == Path(program).name[:15]:
         yield pid
@@ -87,7 +87,7 @@ def running(program: str, pid: int) -> Iterator[int]:
 
 @contextmanager
 def started(command: list[str], relay: str) -> Iterator[int]:
-    """A relay that is ready, and its process ID. `relay`: the program of the command."""
+    """A context with a relay that is ready. Yields its process ID. `relay`: the program of the command."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         if process.stdout is None or '"ready"' not in process.stdout.readline():
             raise RuntimeError(f"{command} is not ready")
@@ -131,7 +131,7 @@ def transfer(listener: socket.socket, file: Path, total: int) -> float:
 
 
 def free_port() -> int:
-    """One that is free for UDP and TCP on every address."""
+    """A port that is free for UDP and TCP on every address."""
     while True:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams, socket.socket() as streams:
             datagrams.bind(("", 0))
