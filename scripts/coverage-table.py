@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-Lines = tuple[str, int, int]  # a file, its covered lines, its lines
+Lines = tuple[str, int, int]  # file, covered lines, all lines
 
 
 def of_c(summary: Path) -> list[Lines]:

@@ -1,4 +1,4 @@
-"""Writes the man page and the bash completion of each C program from what its --help prints.
+"""Writes the man page and the bash completion of each C program from its --help.
 
 usage: program-pages.py BIN SHARE VERSION PROGRAM...
 Reads BIN/PROGRAM --help. Writes SHARE/man/man1/PROGRAM.1 and SHARE/bash-completion/completions/PROGRAM.
@@ -91,7 +91,7 @@ def parse(text: str) -> Help:
 
 
 def _begins(line: str, before: str) -> bool:
-    """Whether a line begins another paragraph: the one before it had room for more."""
+    """Whether a line begins another paragraph, because the line before it had room for its first word."""
     return line[:1].isupper() and len(before) < FULL_LINE
 
 
@@ -99,7 +99,7 @@ def _begins(line: str, before: str) -> bool:
 
 
 def roff(text: str) -> str:
-    """Text in which no character is roff's own."""
+    """Text with roff's special characters escaped."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
     text = text.replace("^", "\\(ha").replace("~", "\\(ti").replace('"', "\\(dq")
     text = "".join(letter if letter.isascii() else f"\\[u{ord(letter):04X}]" for letter in text)
@@ -151,7 +151,7 @@ def man_page(program: str, version: str, program_help: Help, programs: list[str]
 
 
 def words_of(value: str) -> list[str]:
-    """The words that a value may be, where its description names them: `off|on[,rtt=FACTOR]`."""
+    """The words of a value, if its description names them: `off|on[,rtt=FACTOR]`."""
     choices = re.sub(r"\[.*\]", "", value).split("|")
     return [word for word in choices if re.fullmatch(r"[a-z0-9][a-z0-9+.-]*", word)] if len(choices) > 1 else []
 
@@ -166,7 +166,7 @@ def completion(program: str, program_help: Help, settings: dict[str, list[str]])
         if words:
             cases.append(f'    {name}) mapfile -t COMPREPLY < <(compgen -W "{" ".join(words)}" -- "$word"); return ;;')
     valued = [name for name, term in zip(names, options, strict=True) if " " in term]
-    if valued:  # no reply: bash completes the name of a file
+    if valued:  # without a reply, bash completes the name of a file
         cases.append(f"    {' | '.join(valued)}) return ;;")
     commands = [usage.split()[1] for usage in program_help.usages if re.fullmatch(r"[a-z]+", usage.split()[1])]
     place = 1

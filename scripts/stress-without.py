@@ -1,6 +1,6 @@
-"""Takes mechanisms out of libxlink, one at a time, and runs the scenarios that test them, with and without: a Markdown
-table, and exit code 1 if a scenario passes without. A mechanism is taken out by a setting, or by a change of one place
-in a copy of the last commit, which is built in a folder of its own and removed.
+"""Removes mechanisms from libxlink, one at a time, and runs the scenarios that test them, with and without. Prints a
+Markdown table; exit code 1 if a scenario passes without its mechanism. A mechanism is removed by a setting, or by a
+change of one place in a copy of the last commit, which is built in its own folder and removed afterwards.
 
     python scripts/stress-without.py
 """
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class Mechanism:
-    """`without`: the scheme that lacks it; or, where that is None, the change of `file` that takes it out."""
+    """A mechanism. `without`: the scheme that lacks it. None: a change of `file` removes it."""
 
     words: str
     scenarios: str
@@ -82,7 +82,7 @@ MECHANISMS = (
 
 
 def stress(scenarios: list[str], scheme: str, place: Path, programs: Path) -> list[dict[str, object]]:
-    """The cells of the scenarios. A scenario that fails is no error."""
+    """The cells of the scenarios. A failed scenario is no error."""
     out = place.with_suffix(".json")
     command = [sys.executable, "-m", "railyard", "stress", *scenarios, "--scheme", scheme]
     command += ["--out", str(place), "--json", str(out)]
