@@ -1,4 +1,4 @@
-"""What tests of pages in Chromium share; the browser itself is a fixture of conftest.py."""
+"""Helpers for tests of pages in Chromium. The browser itself is a fixture of conftest.py."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def press(page: Page, key: str, code: int) -> None:
 
 
 def complaints(page: Page) -> list[str]:
-    """What the page wrote to the console as warning or error, threw, or failed to load, since the last time."""
+    """The page's console warnings and errors, exceptions and failed loads since the last call."""
     messages: list[str] = []
     for event in page.events():
         data = event["params"]

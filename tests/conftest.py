@@ -151,7 +151,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     reason = missing_for_real_runs()
     if reason is not None and not REQUIRE:
         _skip(items, "privileged", reason)
-    # The engine is asked only where there is something to ask for.
+    # The engine is asked only if a test needs it.
     if any(item.get_closest_marker("docker") for item in items) and os.environ.get("RAILYARD_REQUIRE_DOCKER") != "1":
         reason = missing_for_containers()
         if reason is not None:
@@ -177,7 +177,7 @@ Ended = TypeVar("Ended", Done, CompletedProcess[str])
 
 
 def good(done: Ended) -> Ended:
-    """The same, of a command that must have succeeded."""
+    """Like the function above, for a command that must succeed."""
     assert done.returncode == 0, done.stderr
     return done
 

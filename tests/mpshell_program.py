@@ -1,4 +1,4 @@
-"""What tests of mpshell share: real namespaces, real TUN devices, real sockets."""
+"""Helpers for tests of mpshell: real namespaces, real TUN devices, real sockets."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def under_way(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def flood(server: socket.socket, stop: threading.Event) -> None:
-    """Sends 1472-byte datagrams to whoever says hello, as fast as it can."""
+    """Sends 1472-byte datagrams to each client that sends a hello, as fast as possible."""
     client: Any = None
     while not stop.is_set():
         if client is None:

@@ -1,4 +1,4 @@
-"""Files of plays for tests: read as rows, or made of rows that say only what a test is about."""
+"""Files of plays for tests: read as rows, or made of rows with only the columns that a test needs."""
 
 from __future__ import annotations
 

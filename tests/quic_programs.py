@@ -117,7 +117,7 @@ def run_player(folder: Path, port: int, *arguments: str) -> subprocess.Completed
 
 
 def wait_for_event(file: Path, name: str, limit_s: float = 20.0) -> None:
-    """Until a program has written that event."""
+    """Waits until a program has written that event."""
     end = time.monotonic() + limit_s
     while not (file.exists() and f'"event":"{name}"' in file.read_text(encoding="utf-8")):
         assert time.monotonic() < end, f"no {name} in {file}"

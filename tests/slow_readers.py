@@ -50,7 +50,7 @@ class SlowReader(QuicConnectionProtocol):
 
 @asynccontextmanager
 async def slow_readers(port: int, count: int) -> AsyncIterator[list[SlowReader]]:
-    """So many of them, connected to the server on 127.0.0.1."""
+    """A context with `count` of them, connected to the server on 127.0.0.1."""
     configuration = QuicConfiguration(alpn_protocols=["h3"], verify_mode=ssl.CERT_NONE, max_stream_data=CREDIT_BYTES)
     async with AsyncExitStack() as stack:
         readers = []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 @contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """A memory disk of so much room (tmpfs's words: `600k`) at a new folder; needs root."""
+    """A memory disk of a given size (in tmpfs's form: `600k`) at a new folder. Needs root."""
     folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], check=True)
     try:

@@ -52,7 +52,7 @@ def members(file: Path) -> Members:
 
 
 def pack(file: Path, content: Members) -> None:
-    """An archive whose manifest has the hashes of what it holds, unless `content` has none."""
+    """Writes an archive with these members."""
     with zipfile.ZipFile(file, "w") as made:
         for name, data in content.items():
             made.writestr(name, data)
@@ -63,7 +63,7 @@ def record_name(content: Members) -> str:
 
 
 def resigned(content: Members) -> Members:
-    """The same with the hashes in the manifest corrected: a hostile writer does that."""
+    """The archive with the hashes in the manifest corrected, as a hostile writer does."""
     manifest = json.loads(content[MANIFEST])
     plain = {name: data for name, data in content.items() if name not in (MANIFEST, archive.README)}
     manifest["files"] = {name: {"sha256": hashlib.sha256(data).hexdigest()} for name, data in plain.items()}

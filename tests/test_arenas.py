@@ -21,7 +21,7 @@ Follow = Callable[..., str]
 
 
 def names_an_arena(node: ast.AST) -> bool:
-    """By itself, or as one of several; a record's member or a program may have such a name, too."""
+    """Matches an arena's name, alone or among several. Members of records or programs may have such names too."""
     parts = node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else [node]
     return any(isinstance(one, ast.Constant) and one.value in ARENAS for one in parts)
 
@@ -109,7 +109,8 @@ seeds: 2
 
 
 def test_an_arena_is_one_module(tree: Path, follow: Follow) -> None:
-    """What runs there, what cannot, its qlogs, repetitions and figures, the schema, options and tables follow."""
+    """All properties of the arena follow from its module: schemes, qlogs, repetitions, figures, schema, options,
+    tables."""
     (tree / "railyard" / "arenas" / "slow.py").write_text(SLOW, encoding="utf-8")
     (tree / "walk.yaml").write_text(EXPERIMENT)
     said = follow("railyard run walk.yaml --arena slow --out out")

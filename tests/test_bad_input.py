@@ -1,4 +1,4 @@
-"""What a user can get wrong: one sentence that says where and what to do, exit code 2, and nothing left behind."""
+"""Mistakes of users: one sentence with place and remedy, exit code 2, and no files left behind."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ needs_programs = pytest.mark.skipif(not BUILT, reason="needs the programs that `
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing was built, programs that are never reached: every case here fails before a run starts."""
+    """If nothing is built, stand-ins for programs. They never run: every case here fails before a run starts."""
     if not BUILT:
         (tmp_path / "bin").mkdir()
         for name in PROGRAM_NAMES:
@@ -60,7 +60,7 @@ def no_results(tmp_path: Path) -> Iterator[None]:
 
 
 def one_sentence(done: Done | subprocess.CompletedProcess[str], program: str, *words: str, code: int = 2) -> None:
-    """The program ended with the code and said one line, with all the words in it."""
+    """Asserts that the program ended with the code and printed one line with all the words."""
     assert done.returncode == code, done.stderr
     lines = done.stderr.strip().splitlines()
     assert len(lines) == 1, done.stderr

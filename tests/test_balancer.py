@@ -287,7 +287,7 @@ def connect_all(folder: Path, balancer: Balancer, name: str) -> dict[str, int]:
 
 
 def states(balancer: Balancer) -> list[tuple[str, str]]:
-    """What the balancer has noticed: the event and the server's ID."""
+    """The balancer's events: event and server ID."""
     records = read_jsonl(balancer.out)
     return [(record["event"], record["server"]) for record in records if record["event"].startswith("server_")]
 
@@ -317,7 +317,7 @@ def test_a_server_that_is_down_stays_down_when_the_file_is_read_again(tmp_path: 
         place.servers[0].process.wait()
         assert connect_all(tmp_path, balancer, "before") == {"complete": 20}
         assert states(balancer) == [("server_down", "a001")]
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:  # no ICMP error tells that it is gone
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:  # no ICMP error reports that it is gone
             silent.bind(("127.0.0.1", place.servers[0].port))
             balancer.reload()
             assert connect_all(tmp_path, balancer, "after") == {"complete": 20}

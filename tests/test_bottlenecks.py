@@ -55,7 +55,7 @@ def test_an_experiment_has_bottlenecks(tmp_path: Path) -> None:
 
 
 def chunk_times(run_dir: Path) -> list[float]:
-    """From the request of each chunk to its last byte, s."""
+    """The time from each chunk's request to its last byte, s."""
     lines = [json.loads(line) for line in (run_dir / "player.jsonl").read_text().splitlines()]
     return [line["rct_s"] for line in lines if line["event"] == "chunk_done"]
 
@@ -79,7 +79,7 @@ def test_mpshell_has_the_same_bottlenecks(tmp_path: Path) -> None:
 
 
 def look(run_dir: Path) -> None:
-    """What must hold of this run's links in any arena."""
+    """Asserts properties of this run's links that hold in every arena."""
     summary = json.loads((run_dir / "mpshell.json").read_text())
     core, edge = summary["bottlenecks"]
     assert (core["name"], core["delay_ms"], edge["name"], edge["delay_ms"]) == ("core", 5.0, "edge", None)

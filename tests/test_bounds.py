@@ -1,4 +1,4 @@
-"""What lies between the oracle and a scheme: its parts add up, and each is what it says."""
+"""The time between the oracle and a scheme: its parts add up, and each has the right value."""
 
 from __future__ import annotations
 

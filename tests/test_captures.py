@@ -46,7 +46,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def fields(file: Path, *names: str) -> list[list[str]]:
-    """Those of each packet, as tshark finds them with no key but those in the file."""
+    """The fields of each packet that tshark decrypts with the keys in the file alone."""
     options = [word for name in names for word in ("-e", name)]
     command = ["tshark", "-r", str(file), "-d", "udp.port==4433,quic", "-o", "ip.check_checksum:TRUE", "-T", "fields"]
     done = subprocess.run([*command, *options], capture_output=True, text=True, check=True, timeout=60)
@@ -202,7 +202,7 @@ SECRET = b"CLIENT_TRAFFIC_SECRET_0 " + b"0a" * 32 + b" " + b"1b" * 32 + b"\n"
 
 
 def captured(folder: Path) -> bytes:
-    """What `join` makes of a run that has one packet and the key log that is there."""
+    """The result of `join` for a run with one packet and the given key log."""
     (folder / captures.FOLDER).mkdir()
     head = struct.pack("=I2H4I", 0xA1B23C4D, 2, 4, 0, 0, 65_535, 101)
     record = struct.pack("=4I", 7, 5, 3, 40) + b"abc"

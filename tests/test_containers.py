@@ -177,7 +177,7 @@ def test_a_missing_engine_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch,
 
 @pytest.mark.skipif(shutil.which("docker") is None, reason="needs the program docker")
 def test_an_engine_that_is_not_there_is_told_and_not_the_client_s_template(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever clients this machine has: that of Debian 12 tells of a nil pointer in its template."""
+    """The message does not depend on the client. That of Debian 12 reports a nil pointer in its template."""
     clients = [file for folder in os.environ["PATH"].split(":") if (file := Path(folder) / "docker").is_file()]
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere.sock")
     for client in clients:
@@ -243,7 +243,7 @@ def test_everything_that_the_images_copy_is_in_the_build_context() -> None:
 
 
 def sources_of_a_first_build(root: Path) -> set[str]:
-    """What make would compile where nothing is built yet."""
+    """The files that make compiles if nothing is built yet."""
     command = ["make", "--dry-run", "OUT=none", "BIN=none/bin", "build"]
     done = good(subprocess.run(command, cwd=root, capture_output=True, text=True, check=False))
     sources = set(re.findall(r'echo "CC   (\S+)"', done.stdout))

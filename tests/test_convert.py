@@ -1,4 +1,4 @@
-"""`railyard traces convert`: every format keeps the bytes that were measured, and says what is wrong with a file."""
+"""`railyard traces convert`: every format keeps the measured bytes, and reports mistakes in a file."""
 
 from __future__ import annotations
 

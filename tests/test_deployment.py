@@ -155,7 +155,7 @@ def test_reload_under_load_loses_no_connection(tmp_path: Path) -> None:
     sentences = server.error_output.strip().splitlines()
     assert len(sentences) == 1
     assert f"{params}, line 2" in sentences[0]
-    # The command line's value comes back where the file does not say otherwise.
+    # If the file has no value, the command line's is used again.
     assert events(server.records(), "reloaded")[-1]["t_th2_ms"] == 2000
 
 

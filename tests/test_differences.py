@@ -62,7 +62,7 @@ def test_a_scheme_that_is_faster_at_every_place_is_established(tmp_path: Path) -
 
 
 def test_the_better_single_path_is_chosen_by_pair_and_by_figure(tmp_path: Path) -> None:
-    """On pair-0 lte has the shorter requests and the later first frame; on the others wifi is better in both."""
+    """On pair-0, lte has shorter requests but a later first frame. On the others, wifi is better in both."""
     for pair in range(5):
         for seed in range(1, 7):
             place: dict[str, Any] = {"pair": f"pair-{pair}", "seed": seed, "start_offset_ms": 30_000 * seed}

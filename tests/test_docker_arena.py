@@ -97,7 +97,7 @@ def test_the_record_names_engine_images_and_settings(smoke: tuple[Path, Any]) ->
 
 @contextmanager
 def campaign(out: Path) -> Iterator[subprocess.Popen[str]]:
-    """A campaign whose first player is at work."""
+    """A campaign whose first player is running."""
     command = [sys.executable, "-m", "railyard", "run", "smoke", "--arena", "docker", "--out", str(out)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as running:
         try:

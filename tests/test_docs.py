@@ -1,4 +1,4 @@
-"""The documentation: links lead somewhere, pages are what the code says, examples are valid."""
+"""The documentation: links have targets, generated pages are up to date, examples are valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`railyard study evaluation`: what it prints of any campaign, also of one whose plays failed."""
+"""`railyard study evaluation`: its output for any campaign, also for one with failed plays."""
 
 from __future__ import annotations
 

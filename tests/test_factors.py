@@ -104,7 +104,7 @@ def test_a_report_has_the_response_only_where_a_parameter_varies(
 
 
 def test_rates_that_no_link_has_ask_for_their_unit(tmp_path: Path) -> None:
-    """A file of kbps whose heading says no unit."""
+    """A file in kbps whose heading has no unit."""
     (tmp_path / "rates.csv").write_text("time,rate\n0,5000\n1,7000\n2,6000\n")
     asked = ("traces", "convert", str(tmp_path / "rates.csv"), "--out", str(tmp_path / "lte.down"))
     done = railyard(*asked)

@@ -103,7 +103,7 @@ def test_a_play_that_was_cut_counts_the_chunks_that_it_should_have_requested(
 
 
 def test_the_share_of_failed_plays_counts_windows_of_trace_and_not_plays(tmp_path: Path) -> None:
-    """Forty plays whose starts lie within two windows say as much as two."""
+    """Forty plays whose starts are within two windows count as two."""
     runs: list[Run] = []
     for seed in range(1, 41):
         fake = FakeRun(seed=seed, rct_s=[10.0, 9.5], start_offset_ms=500 * seed)

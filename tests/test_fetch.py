@@ -1,4 +1,4 @@
-"""`railyard traces fetch`: against a server of this machine, and where there is none."""
+"""`railyard traces fetch`: with a server on this machine, and without one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RATES = b"".join(b"%d,%d\n" % (second, 1504 * (second % 7)) for second in range(
 
 @dataclass
 class Server:
-    """What the server does, and what it was asked."""
+    """The server's behaviour, and the requests that it got."""
 
     url: str = ""
     content: bytes = RATES

@@ -141,7 +141,7 @@ def test_a_quantile_is_a_bound_if_a_bound_could_move_it() -> None:
 
 
 def test_the_interval_of_a_share_that_is_bounded_above_is_that_of_what_lacks_to_one(tmp_path: Path) -> None:
-    """Of a hundred independent values, the 40th and the 61st enclose the median (tests/test_intervals.py)."""
+    """The 40th and the 61st of a hundred independent values enclose the median (tests/test_intervals.py)."""
     run = load_run(FakeRun().write(tmp_path))
     runs = [replace(run, chunks=[replace(run.chunks[0], rct_s=1.0, oracle_s=k / 100)]) for k in range(1, 101)]
     level = EFFICIENCY.level(runs, Layout.of_independent(100))

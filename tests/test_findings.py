@@ -1,4 +1,4 @@
-"""What came out, in sentences: each says what the figures say, also where multipath loses. And columns."""
+"""Findings in sentences: each agrees with the figures, also if multipath loses. And columns."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def found(make_campaign: Make, *runs: FakeRun) -> Findings:
 
 
 def at_places(play: FakeRun, places: int = 12, spread: float = 0.1) -> list[FakeRun]:
-    """The same play at so many places that have nothing in common; its figures vary by the place's luck."""
+    """The same play at many independent places, whose figures vary randomly."""
     plays = []
     for seed in range(1, places + 1):
         drawn = random.Random(f"{play.label} {seed}")
@@ -221,7 +221,8 @@ def test_the_sentences_and_the_table_of_differences_say_the_same(make_campaign: 
 def test_a_claim_that_pairs_like_these_do_not_establish_says_so(
     make_campaign: Make, stalled_s: list[float], words: str
 ) -> None:
-    """Six pairs, on which the other scheme stalls for 5 s: where they differ much, another six may say otherwise."""
+    """Six pairs on which the other scheme stalls for 5 s. If they differ much, six other pairs may give another
+    verdict."""
     runs = [
         run
         for number, ours_s in enumerate(stalled_s)

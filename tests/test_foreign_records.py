@@ -1,4 +1,4 @@
-"""Somebody else's results: what a record says is shown and compared, and runs no program that it names."""
+"""Third parties' results: records are shown and compared, but no program that they name is run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def forged(recorded: Path, folder: Path, change: Change) -> Path:
-    """A copy of the run whose record is changed; `trap`, a program that leaves `folder/trapped` behind."""
+    """A copy of the run with a changed record. `trap`: a program that makes `folder/trapped`."""
     trap = folder / "trap"
     trap.write_text(f"#!/bin/sh\ntouch {folder}/trapped\n")
     trap.chmod(0o755)
@@ -261,7 +261,7 @@ DAMAGES: list[tuple[str, Callable[[bytes], bytes], tuple[str, ...]]] = [
 def test_a_record_that_no_program_writes_ends_in_one_sentence(
     name: str, change: Callable[[bytes], bytes], commands: tuple[str, ...], foreign: Path
 ) -> None:
-    """Or it is left out, where a command can do without it."""
+    """Or it is left out, if a command does not need it."""
     run = foreign / RUN
     files = sorted((run / "qlog").iterdir()) if name == "qlog" else [run / name]
     for file in files:
@@ -329,7 +329,7 @@ print(*codes)
 
 @pytest.mark.parametrize("name", ["trace", "mpshell.json", "qlog"])
 def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(name: str, foreign: Path, tmp_path: Path) -> None:
-    """As a device, of which no end comes."""
+    """Like a device, which never ends."""
     run, pipe = foreign / RUN, tmp_path / "pipe"
     os.mkfifo(pipe)
     if name == "trace":

@@ -1,4 +1,4 @@
-"""scripts/fresh-machine.sh, and .ci/run, which runs the tests in such a machine or says why it does not."""
+"""scripts/fresh-machine.sh, and .ci/run, which runs the tests in such a machine or reports why it cannot."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def is_caught(clone: Path, folder: Path, *arguments: str) -> None:
 
 @pytest.mark.slow
 def test_a_scheduler_that_prefers_the_slower_path_is_caught(clone: Path, tmp_path: Path) -> None:
-    """With four plays of each pair, of three schemes: a difference in all of them needs no more."""
+    """A suite with four plays of each pair under three schemes, enough for a difference in all plays."""
     suite = smaller(tmp_path, schemes=["sp", "cm", "vanilla-mp"], seeds=4, first_look=1)
     is_caught(clone, tmp_path, "--suite", str(suite))
 

@@ -48,7 +48,7 @@ class Installed:
         return _output("pkg-config", *options, "libxlink-udp", env=environment).split()
 
     def private(self) -> list[str]:
-        """What libxlink.a is linked with beside the packages that it requires."""
+        """The libraries with which libxlink.a is linked, in addition to the packages that it requires."""
         lines = (self.lib / "pkgconfig/libxlink.pc").read_text().splitlines()
         return next(line for line in lines if line.startswith("Libs.private:")).split()[1:]
 
@@ -131,7 +131,7 @@ def test_man_pages_are_sound_and_name_every_option_with_its_meaning(installed: I
 
 
 def _completed(installed: Installed, *words: str) -> set[str]:
-    """What bash offers for the last of the words."""
+    """The completions that bash offers for the last word."""
     program = words[0]
     script = f'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _{program.replace("-", "_")}; '
     script += "printf '%s\\n' \"${COMPREPLY[@]}\""

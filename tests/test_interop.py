@@ -1,4 +1,4 @@
-"""The programs speak HTTP/3 with an implementation that nobody here wrote: aioquic, on the loopback interface."""
+"""The programs speak HTTP/3 with an independent implementation: aioquic, on the loopback interface."""
 
 from __future__ import annotations
 

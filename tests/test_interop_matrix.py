@@ -1,4 +1,4 @@
-"""The interoperability matrix: its small set against aioquic, and that it tells a broken cell from a good one."""
+"""The interoperability matrix: its small set against aioquic, and the distinction of broken cells from good ones."""
 
 from __future__ import annotations
 
@@ -97,14 +97,14 @@ def test_the_relay_names_packets_by_version_and_type() -> None:
     relay.note_packets(seen, "server", b"\xf0" + LONG[1:] + bytes(100))
     relay.note_packets(seen, "client", b"\xd0" + bytes.fromhex("6b3343cf") + LONG[5:] + bytes(100))
     relay.note_packets(seen, "server", b"\xc0" + bytes(4) + LONG[5:] + bytes(8))
-    relay.note_packets(seen, "client", b"\x40" + bytes(40))  # a short header says nothing
+    relay.note_packets(seen, "client", b"\x40" + bytes(40))  # a short header has no information
     wanted = {"client v1 initial", "server v1 retry", "client v2 initial", "server version negotiation"}
     assert seen.packets == wanted
     assert seen.connections == {"0a0b0c0d"}
 
 
 async def _through_a_relay(plan: relay.Plan, count: int) -> tuple[list[bytes], set[tuple[str, int]], relay.Seen]:
-    """What of `count` datagrams of 100 bytes comes back from a server that echoes, and the addresses that it saw."""
+    """The number of `count` datagrams of 100 bytes that an echo server returns, and the addresses that it saw."""
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client,

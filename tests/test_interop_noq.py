@@ -1,4 +1,4 @@
-"""Multipath by RFC 10069 with a stack that nobody here wrote: noq (peers/noq), on the loopback interface."""
+"""Multipath by RFC 10069 with an independent stack: noq (peers/noq), on the loopback interface."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def closed_connection(server: Server) -> dict[str, Any]:
 
 @pytest.mark.parametrize("dialect", ["ietf", "xlink"])
 def test_a_noq_client_fetches_over_two_paths(peer: Path, tmp_path: Path, dialect: str) -> None:
-    """Also where the server prefers the other dialect, which noq does not offer."""
+    """Also if the server prefers the other dialect, which noq does not offer."""
     with Server(tmp_path, "--scheme", "xlink", "--dialect", dialect, address=ANY) as server:
         result = get(peer, server, "--local", SECOND)
     assert [p["id"] for p in result["paths"]] == ["0", "1"]

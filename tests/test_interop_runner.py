@@ -85,7 +85,7 @@ def record(folder: Path, options: tuple[str, ...]) -> None:
     capture = folder / "sim" / "trace_node_left.pcap"
     scheme = ["--scheme", "vanilla-mp" if options.count("--path") > 1 else "sp"]
     with namespace() as inside:
-        # dumpcap says on standard error that it has begun.
+        # dumpcap reports its start on standard error.
         shell = f"exec dumpcap -q -i lo -f 'udp port 443' -w {capture} 2>&1"
         listen = [word for address in (SERVER[0], f"[{SERVER[1]}]") for word in ("--quic", f"{address}:443")]
         server: list[str | Path] = [

@@ -320,7 +320,7 @@ def test_that_many_runs_decide_in_four_of_five_cases() -> None:
 
 
 def test_the_simulation_of_coverage_knows_its_truth_and_raises_no_false_alarm() -> None:
-    """Without memory beyond a play, medians are covered; where B has the better path, its figures are lower."""
+    """Without memory beyond a play, medians are covered. If B has the better path, its figures are lower."""
     [found] = coverage.simulate([coverage.Campaign(pairs=8, starts=6, loop_s=120, memory_s=2.0)], trials=20)
     median = found.figures["RCT median"]
     assert median.known == 20 and median.covered >= 17

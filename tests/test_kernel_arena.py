@@ -146,7 +146,7 @@ def test_where_the_traces_lie_changes_no_byte(tmp_path: Path) -> None:
 
 @needs_kernel
 def test_no_delivery_is_late_in_virtual_time_when_many_packets_come_at_once(tmp_path: Path) -> None:
-    """On the wall clock mpshell lets deliveries be up to 75 us late then, to wake up less often."""
+    """On the wall clock mpshell then lets deliveries be up to 75 µs late, to wake up less often."""
     send = (
         "import os, socket, time\n"
         "one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
@@ -271,7 +271,7 @@ def test_nothing_runs_on_after_the_kill_of_a_campaign_and_the_next_start_removes
     )
     deadline = time.monotonic() + 60
     inside: list[int] = []
-    # Before its first run the campaign has children too: those that tell revisions and versions, and a first boot.
+    # Before its first run the campaign has other children: for revisions and versions, and a first boot.
     runs = tmp_path / "out" / "runs"
     while (
         not list(runs.glob(".partial-*")) or len(inside) < 4 or "vkernel" not in map(name_of, inside)
@@ -347,7 +347,7 @@ link_events: [{t_s: DOWN, path: wifi, state: down}, {t_s: UP, path: wifi, state:
 
 
 def run_dark(tmp_path: Path, down_s: float, up_s: float) -> tuple[str, Run]:
-    """MPTCP, whose primary path is dark for a while: what the command prints, and the run."""
+    """A run of MPTCP whose primary path is down for a while, and the command's output."""
     (tmp_path / "dark.yaml").write_text(DARK.replace("DOWN", str(down_s)).replace("UP", str(up_s)))
     done = good(railyard("run", str(tmp_path / "dark.yaml"), "--out", str(tmp_path / "out")))
     [run] = load_campaign(tmp_path / "out")[1]
@@ -486,7 +486,7 @@ time_limit_s: 10
 
 @needs_kernel
 def test_the_gate_compares_two_kernels(tmp_path: Path) -> None:
-    """The same kernel in another file is the same kernel; a suite without a baseline says what it wants."""
+    """The same kernel in another file is the same kernel. A suite without a baseline reports what it needs."""
     (tmp_path / "two.yaml").write_text(SUITE)
     at_hand = vkernel.at_hand()
     assert at_hand is not None
@@ -563,7 +563,7 @@ class User:
 
 
 def as_nobody(folder: Path) -> User:
-    """An ordinary user without capabilities, whose home with a kernel is that folder."""
+    """An ordinary user without capabilities, whose home is that folder with a kernel."""
     at_hand = vkernel.at_hand()
     assert at_hand is not None
     os.chown(folder, NOBODY, NOBODY)
@@ -578,7 +578,7 @@ def as_nobody(folder: Path) -> User:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", PAIRS)
 def test_every_scheme_on_every_pair_gives_the_same_bytes_three_times(kind: str, readable: Path) -> None:
-    """As the calling user, as an ordinary one (where root calls), and as that one beside two busy loops."""
+    """As the calling user, as an ordinary one (if root calls), and as that one beside two busy loops."""
     missing = set(PAIRS[kind]) - {pair.name for pair in list_pairs()}
     if missing:
         pytest.skip(f"no such pairs here: {', '.join(sorted(missing))}")

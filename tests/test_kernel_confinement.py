@@ -1,4 +1,4 @@
-"""What a hostile program in the time-travel kernel, where it is root, can do to the host."""
+"""The limits of a hostile program that is root in the time-travel kernel."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_the_mounts_alone_keep_the_host_where_there_is_no_landlock(tmp_path: Pat
 
 
 def test_landlock_alone_keeps_contents_and_names(tmp_path: Path, outside: Path) -> None:
-    """Modes, owners and times of the user's files are not kept then, as SECURITY.md says."""
+    """Then modes, owners and times of the user's files are not kept (SECURITY.md)."""
     before = [fact[:2] for fact in facts_of(outside)]
     good(attack(tmp_path, outside / "victim", "unshare", "-Ur", "sh", "-c", NO_NAMESPACES, "sh"))
     assert [fact[:2] for fact in facts_of(outside)] == before
@@ -140,7 +140,7 @@ def test_without_either_the_machine_does_not_start_unless_asked_to(tmp_path: Pat
 
 @pytest.mark.privileged
 def test_root_becomes_the_owner_of_the_folder(tmp_path: Path) -> None:
-    """Whose folders above, and whose kernel, it may not enter."""
+    """The owner may not enter the folders above, nor that of the kernel."""
     home = tmp_path / "home"
     home.mkdir()
     tmp_path.chmod(0o700)
@@ -203,7 +203,7 @@ def test_the_kernels_process_has_no_rights_and_no_network(tmp_path: Path) -> Non
 
 
 def test_a_program_cannot_turn_its_machine_off(tmp_path: Path) -> None:
-    """It could have said in the log before that it ended well."""
+    """It could have written a good end to the log before."""
     turn_off = "import ctypes; print(ctypes.CDLL(None).reboot(0x4321fedc))"
     done = vk(tmp_path, "--", "sh", "-c", f'{sys.executable} -c "{turn_off}"; mknod node c 1 1 && echo made; exit 3')
     assert (done.returncode, done.stdout) == (3, "-1\n"), done.stderr
@@ -226,7 +226,7 @@ time_limit_s: 20
 
 
 def play_over(script: str, folder: Path) -> tuple[Done, Path]:
-    """A run over a relay whose server's side does that first, and one without."""
+    """A run over a relay whose server's side does that first, and one that does not."""
     good = resolve_stack("libxlink", {}, folder)
     sides = {"client": list(good.client), "server": ["sh", "-c", f'{script}; exec "$@"', "sh", *good.server]}
     (folder / "peer.yaml").write_text(json.dumps({"name": "mine", "about": "a test's", "licence": "MIT"} | sides))

@@ -35,7 +35,7 @@ def exercises(lab_notebook: NotebookNode) -> dict[int, NotebookNode]:
 
 
 def said(name: str, solutions: dict[int, str], folder: Path) -> dict[int, str]:
-    """What the checks show in Jupyter, by exercise. Code before a check is replaced by the solution."""
+    """The output of the checks in Jupyter, by exercise. Code before a check is replaced by the solution."""
     lab_notebook = notebook(name)
     cells = exercises(lab_notebook)
     for number, cell in cells.items():

@@ -20,7 +20,7 @@ from railyard.run.probe import Timers
 
 
 def longest(chain: Chain, slot: int, *, at_link: bool) -> float:
-    """The bound as its definition says it: each event of the chain in any slot, on time or late."""
+    """The bound by its definition: each event of the chain in any slot, on time or late."""
     spacing = 0 if at_link else max(1, int(chain.delay_ms // chain.slot_ms))
     values = chain.links_us if at_link else chain.endpoints_us
     best = 0.0

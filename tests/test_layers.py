@@ -57,7 +57,7 @@ def imported(text: str) -> Iterator[str]:
 
 
 def upward(layers: tuple[str, ...], here: str, text: str, prefix: str = "railyard.") -> list[str]:
-    """What a file in the layer `here` imports from a later one, or from none that is known."""
+    """The imports of a file in the layer `here` from later or unknown layers."""
     before = layers[: layers.index(here) + 1]
     names = [name.removeprefix(prefix) for name in imported(text) if name.startswith(prefix)]
     return [name for name in names if name.partition(".")[0] not in (*before, "__version__")]

@@ -53,7 +53,7 @@ def play(tmp_path: Path, arena: str) -> tuple[Path, dict[str, Any]]:
 
 
 def look(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
-    """What an event did to the links, from the run's files."""
+    """The effect of an event on the links, from the run's files."""
     wifi, lte = json.loads((folder / "mpshell.json").read_text())["paths"]
     return {
         "outcome": record["outcome"],

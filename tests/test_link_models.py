@@ -61,7 +61,7 @@ def test_nothing_passes_in_a_pause_of_a_satellite(arena: str, tmp_path: Path) ->
 
 
 def airtime_of_a_byte(folder: Path, arena: str) -> float:
-    """Of the downlink, us; and what must hold of the Wi-Fi in any arena."""
+    """Delays of the downlink, µs. Asserts properties of the Wi-Fi that hold in every arena."""
     folder, record, summary = run_over(folder, arena, wifi=WIFI)
     assert paths_of_run(record["config"]) is None, "no opportunities, so no oracle"
     wifi, lte = summary["paths"]

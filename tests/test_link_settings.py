@@ -50,7 +50,8 @@ def specs(folder: Path, text: str = YAML) -> list[RunSpec]:
 
 
 def test_cellular_paths_have_settings_of_their_own(tmp_path: Path) -> None:
-    """Over those of all paths and under those of one, on each path whose radio sleeps by the pair."""
+    """They override those of all paths and are overridden by those of one path, on each path with a radio that
+    sleeps."""
     cellular = "cellular: {loss: 0.02, up_grants: 'sr=10:grant=8'}"
     links = f"links:\n  {cellular}\n  all: {{loss: 0.01, mtu: 1400}}\n  lte: {{loss: 0.03}}"
     found = {}
@@ -189,7 +190,7 @@ links:
 
 
 def test_what_is_printed_of_a_link_is_what_it_had(tmp_path: Path) -> None:
-    """Not the pair's delay and queue, where the experiment overrides them."""
+    """The pair's delay and queue are not shown if the experiment overrides them."""
     specs(tmp_path, YAML.partition("links:")[0] + OVERRIDES)
     out = tmp_path / "out"
     assert railyard("run", str(tmp_path / "e.yaml"), "--out", str(out)).returncode == 0

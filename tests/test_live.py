@@ -43,7 +43,7 @@ def spec(recorded: Path) -> RunSpec:
 
 
 def copier(recorded: Path, folder: Path, name: str) -> Callable[[float], None]:
-    """Makes the files of a run grow to a share of what they came to, within a line as it may happen."""
+    """Makes the files of a run grow to a share of their final size, which may end within a line."""
     pairs = [(recorded / "player.jsonl", folder / name)]
     pairs += [(file, folder / "links" / file.name) for file in (recorded / "links").glob("*.log")]
 
@@ -105,7 +105,7 @@ def stalled_at(recorded: Path, spec: RunSpec, tmp_path: Path) -> float:
 
 
 def test_the_player_writes_what_happens_while_it_plays(tmp_path: Path) -> None:
-    """Not once there are four kilobytes of it."""
+    """It does not wait until its buffer of four kilobytes is full."""
     server = Server(tmp_path)
     try:
         options = ("--scheme", "sp", "--insecure", "--path", "a:127.0.0.1:wifi", "--bitrate", "100000")

@@ -1,4 +1,4 @@
-"""What made a run late: the processors' time by who took it, and the sentence that a void run says."""
+"""Causes of lateness: the processors' time by user, and the sentence of a void run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TIMERS = {"p50": 30, "p99": 2300, "max": 9800, "over_1ms": 9, "count": 900}
 
 
 def late(links: float = 0.0, timers: float = 0.0, waits: float = 0.0) -> Lateness:
-    """Every fourth slot by so much, µs."""
+    """A record in which every fourth slot is late by that, µs."""
     series = [[value if k % 4 == 0 else 0.0 for k in range(SLOTS)] for value in (links, timers, waits)]
     return Lateness(series[0], series[1], series[2], 15.0)
 
@@ -58,7 +58,7 @@ def late(links: float = 0.0, timers: float = 0.0, waits: float = 0.0) -> Latenes
 def test_a_void_run_names_what_its_record_shows(
     lateness: Lateness | None, found: Machine, fifo: bool, words: str
 ) -> None:
-    """Other processes only where an endpoint waited for a core: they delay neither timers nor links."""
+    """Other processes are named only if an endpoint waited for a core, as they delay neither timers nor links."""
     record = {"timers": {"sched_fifo": True, "late_s": 1.0, "run_delay_s": 0.1, "lateness_us": TIMERS}}
     told = cause(record | {"sched_fifo": True}, lateness, found, endpoints_fifo=fifo)
     assert words in told

@@ -19,12 +19,12 @@ SILENCES_A_MINUTE = 20
 
 
 def donor(every_ms: int, silent_ms: int = 400) -> Trace:
-    """Packets at equal distances, but for a silence every 3 s."""
+    """Packets at equal distances, except for a silence every 3 s."""
     return in_memory([ms for ms in range(0, PERIOD_MS, every_ms) if ms % 3000 >= silent_ms] + [PERIOD_MS])
 
 
 def recording(packets: list[int], bin_ms: int = 1000) -> bytes:
-    """So many packets in each bin, evenly spread."""
+    """The given number of packets in each bin, evenly spread."""
     times = [number * bin_ms + k * bin_ms // count for number, count in enumerate(packets) for k in range(count)]
     return format_trace([*times, len(packets) * bin_ms])
 

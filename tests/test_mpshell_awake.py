@@ -1,4 +1,4 @@
-"""mpshell keeps the cores awake: what runs meanwhile, what is shared, what it tells, and that nothing is left."""
+"""mpshell keeps the cores awake: its processes, sharing between instances, its output, and that nothing is left."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def spinners_of(shell: int) -> set[int]:
 
 
 def is_there(pid: int) -> bool:
-    """Whether the process is there, and not just waiting to be collected."""
+    """Whether the process runs and is no zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:

@@ -33,7 +33,7 @@ __all__ = ["pytestmark", "trace"]
 
 
 def processes_with(mark: str) -> list[int]:
-    """Process IDs whose command line has mark."""
+    """IDs of processes whose command line has `mark`."""
     found = []
     for directory in Path("/proc").iterdir():
         if directory.name.isdigit() and int(directory.name) != os.getpid():

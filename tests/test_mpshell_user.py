@@ -175,7 +175,7 @@ def test_the_command_leads_mpshell_to_no_file_of_somebody_else(trace: Path) -> N
         assert (planted.returncode, secret.read_text()) == (0, "root's")
         assert (folder / "netstat").read_text().startswith("TcpExt: ")
         assert json.loads((folder / "summary").read_text())["user"] == "nobody"
-        # What is there from the last time is not followed either.
+        # A link that is there from the last time is not followed either.
         for name in names:
             (folder / name).unlink()
         for option, name in (("--netstat", "netstat"), ("--summary", "summary"), ("--log-dir", "wifi.up.log")):

@@ -1,4 +1,4 @@
-"""The notebooks as notebooks/README.md says to use them: converted, executed, with pictures."""
+"""The notebooks, used as in notebooks/README.md: converted, executed, with pictures."""
 
 from __future__ import annotations
 

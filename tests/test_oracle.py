@@ -1,4 +1,4 @@
-"""The oracle: exact where the answer is known, and never later than a real run."""
+"""The oracle: exact if the answer is known, and never later than a real run."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ time_limit_s: 10
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of programs, so that runs can be resolved where nothing was built."""
+    """A folder of stand-in programs, so that runs can be resolved if nothing is built."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in ("mpshell", "xlink-server", "xlink-player", "xlink-sim"):
@@ -165,7 +165,7 @@ def folder(tmp_path: Path) -> Campaign:
 
 
 def worker_that_is_late(times: int) -> Callable[[RunSpec, Path], Any]:
-    """Stands in for a run whose emulator is late so many times: nothing makes a real one late on demand."""
+    """A stand-in for a run whose emulator is late a given number of times, which cannot be forced in a real one."""
     left = {"late": times}
 
     async def work(spec: RunSpec, partial: Path) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def lit(windows: list[tuple[float, float]], rate_bps: int = RATE_BPS) -> str:
 
 
 def windows_of(draw: random.Random) -> list[list[tuple[float, float]]]:
-    """Two paths, dark but for blips too short for a handshake and its confirmation, and one window on one of them."""
+    """Two paths that are silent except for blips too short for a handshake, and for one window on one of them."""
     paths = [
         [
             (begin, begin + draw.uniform(0.1, 1.2))

@@ -1,4 +1,4 @@
-"""Warnings name traces of unequal length or shorter than a run, and where a missing pair can be had."""
+"""Warnings name traces of unequal length or shorter than a run, and how to get a missing pair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places that a rule finds in the traces: where the primary path has the least capacity."""
+"""Places that a rule finds in the traces: those with the least capacity of the primary path."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_plays_a_video_through_a_relay(tmp_path: Path) -> None:
     summary = log[-1]
     assert summary["outcome"] == "complete"
     assert summary["bytes"] == saved.stat().st_size == 10 * MB
-    # What is behind the socket is not known, and said to be so.
+    # The transport behind the socket is unknown and reported as such.
     assert summary["paths"] is None
     assert summary["handshake_s"] is None
     assert summary["transport"] == {"connections": 3}

@@ -204,7 +204,7 @@ def test_the_server_records_requests_and_totals(tmp_path: Path, server: Server) 
     assert summary["event"] == "summary"
     assert summary["connections"] == 1
     assert summary["stream_bytes_sent"] >= 10 * MB
-    # The kernel does not tell what it sends twice on another path.
+    # The kernel does not report bytes that it sends again on another path.
     assert summary["redundancy"] is None
     assert summary["paths"][0]["bytes_sent"] >= 10 * MB
 

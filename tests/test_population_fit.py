@@ -198,7 +198,7 @@ def test_a_fit_finds_the_parameters_that_its_moments_were_made_with(population: 
     spec = _spec()
     truth = {"wifi_mbps": 20.0, "wifi_rtt_ms": 30.0}
     assert population.access is not None
-    # Viewers that are much alike: few of them say where a quantile is.
+    # Viewers that are similar, so that few of them determine a quantile.
     usual = Parameters(
         **{"wifi_mbps": 36, "wifi_spread": 0.05, "lte_mbps": 8, "lte_spread": 0.8, "wifi_rtt_ms": 12, "lte_rtt_ms": 28},
         **{"wifi_queue_ms": 28, "lte_queue_ms": 500, "wifi_load": 0.04, "lte_load": 0.18, "leaving": 0.002},

@@ -64,7 +64,7 @@ ip route add 2001:db8::2/128 dev silent
 def fetch(
     folder: Path, address: str, *get_options: str, is_silent: bool = False, dialect: str = "xlink"
 ) -> dict[str, Any]:
-    """Fetches a video from that address; what the server says of the connection at its end."""
+    """Fetches a video from that address. Returns the server's record of the connection's end."""
     preferred = [word for text in (SILENT if is_silent else PREFERRED) for word in ("--preferred-address", text)]
     out = folder / "server.jsonl"
     server = [program("xlink-server"), "--quic", address, "--out", out, "--dialect", dialect, *preferred]

@@ -1,4 +1,4 @@
-"""What is said of work under way: how much is done, and how long the rest takes."""
+"""Reports of work under way: completed parts and the time left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose qlogs a campaign keeps: what suits its size, or what was asked for."""
+"""The runs whose qlogs a campaign keeps: by its size, or as asked for."""
 
 from __future__ import annotations
 

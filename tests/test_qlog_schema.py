@@ -1,4 +1,4 @@
-"""Qlogs are what the schema says: the drafts' part of it and ours; older ones stay readable."""
+"""Qlogs follow the schema: the drafts' part and Railyard's. Older ones stay readable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`railyard qlog`: what qlogs of any stack say of each path, and traces for Perfetto."""
+"""`railyard qlog`: the paths in qlogs of any stack, and traces for Perfetto."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_asynchronous_slices_begin_and_end_within_each_other(trace: list[dict[st
 
 
 def test_a_packet_waits_in_the_queue_after_its_delay(trace: list[dict[str, Any]]) -> None:
-    """As in the emulated link; `queue_ms` is what the link's log has."""
+    """Queueing as in the emulated link. `queue_ms`: the value of the link's log."""
     wifi, begins, off_ms = processes(trace)["path wifi"], dict[tuple[Any, ...], Any](), list[float]()
     for event in trace:
         if event["pid"] != wifi or event["name"] not in ("flight", "queue"):

@@ -1,4 +1,5 @@
-"""Programs under test run under SCHED_FIFO below mpshell, what they start too where that is right, and not for ever."""
+"""Programs under test run under SCHED_FIFO below mpshell, with a time limit, and their children only if they need
+it."""
 
 from __future__ import annotations
 
@@ -139,7 +140,7 @@ def play(
     duration_s: int = 3,
     disturb: Callable[[dict[str, int]], None] = nothing,
 ) -> tuple[Seen, Records]:
-    """By run, the largest set of programs that were seen at once, and the record."""
+    """The largest set of programs that were seen at once in each run, and the record."""
     (folder / "index.yaml").write_text(INDEX)
     (folder / "t").write_text("1\n")
     (folder / "priorities.yaml").write_text(EXPERIMENT.replace("SCHEMES", schemes).replace("DURATION", f"{duration_s}"))
@@ -194,7 +195,7 @@ def stop_for_50_ms(name: str) -> Callable[[dict[str, int]], None]:
     return stop
 
 
-# All hogs are at work at the same time: an endpoint would go to a core whose hog sleeps.
+# All hogs work at the same time; otherwise an endpoint would move to a core whose hog sleeps.
 HOG = (
     "import os, sys, time; os.sched_setaffinity(0, {int(sys.argv[1])}); "
     "os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(40)); print(flush=True)\n"

@@ -23,7 +23,7 @@ from railyard.traces import find_pair
 # Each pair at its outage: Wi-Fi dies at 70 s of the walk, Carrier U at 20 s of the train, both fade in the subway.
 CASES = {"walk_sbu_8_1": 68_000, "hsr_1624": 20_000, "subway_nyc_a": 45_000}
 SIMULATED = ["sp:primary", "cm", "vanilla-mp", "xlink"]
-# A connection migrates for certain where Wi-Fi works first and is silent later: it fades at 67 s of the walk.
+# A connection always migrates if Wi-Fi works first and is silent later: it fades at 67 s of the walk.
 BEFORE_WIFI_FADES_MS = 62_000
 EXPERIMENT = """\
 name: recorded

@@ -1,4 +1,4 @@
-"""Re-injection in the simulator: options that do what they say, multipath against the best single path, cost bounds."""
+"""Re-injection in the simulator: the effects of options, multipath against the best single path, cost bounds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from railyard.traces.library import list_pairs
 OPPORTUNITY_BYTES = 1504
 TRACE_MS = 2000
 
-# ---- every option does what it says ----
+# ---- the effect of every option ---------
 
 
 def qlog(result: Result, name: str) -> list[dict[str, Any]]:
@@ -243,7 +243,7 @@ WITHIN = 0.05
 
 
 def check_bounds(study: Study, upper: Sequence[tuple[int, int]] = SETTINGS) -> None:
-    """`upper`: where the upper bound is checked, too."""
+    """Checks the bounds. `upper`: also the upper one."""
     found = {(row.setting, row.rule): row for row in study.rows(SETTINGS)}
     for (setting, rule), row in found.items():
         print(f"{rule} {setting}: {row.least:.4f} <= {row.measured.value:.4f} <= {row.most:.4f}; beta {row.beta:.4f}")
@@ -261,7 +261,8 @@ def test_the_cost_lies_between_the_papers_bounds(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_the_cost_lies_between_the_papers_bounds_on_recorded_pairs(tmp_path: Path) -> None:
-    """The upper one only where both are one number: at others it does not hold there (docs/results/reinjection.md)."""
+    """The upper one is only checked if both are one number, as others do not hold there
+    (docs/results/reinjection.md)."""
     pairs = ["subway_nyc_a", "hsr_1624", "walk_sbu_8_1"]
     known = {pair.name for pair in list_pairs()}
     if not known.issuperset(pairs):

@@ -1,4 +1,4 @@
-"""What every relay does, whatever its stack: a pair of relays on the loopback interface, between two plain sockets."""
+"""The behaviour of all relays: a pair of relays on the loopback interface, between two plain sockets."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def stack(name: str, options: dict[str, str] | None = None) -> StackRun:
 
 
 def free_port() -> int:
-    """For UDP and TCP, below the ports that the system gives to those who ask for any: nobody takes it meanwhile."""
+    """A port free for UDP and TCP, below the system's ephemeral ports, so that no other program gets it meanwhile."""
     for port in random.sample(range(20000, 32000), 100):
         with (
             contextlib.suppress(OSError),
@@ -55,10 +55,10 @@ def free_port() -> int:
 
 
 class Relays:
-    """Both relays, and the upstream server between whose hands and ours the bytes go."""
+    """Both relays, and the upstream server at the other end of the connection."""
 
     def __init__(self, run: StackRun, folder: Path, link: Callable[[int], int] | None = None) -> None:
-        """link: from the port of the server's relay to the one that the client's is told."""
+        """link: from the port of the server's relay to the port that the client's relay gets."""
         self.multipath, self.socket_file = run.multipath, folder / "socket"
         self.upstream = socket.create_server(("127.0.0.1", 0))
         self.upstream.settimeout(LIMIT_S)
@@ -272,7 +272,7 @@ def test_the_records_say_what_each_path_carried(relays: Relays) -> None:
     )
     assert sum(record["bytes_received"] for record in paths.values()) > 20_000_000
     assert all(record["bytes_sent"] > 0 for record in paths.values())
-    assert paths["a"]["srtt_us"]  # XQUIC does not tell it of other paths
+    assert paths["a"]["srtt_us"]  # XQUIC does not report it for other paths
 
 
 @pytest.mark.long
@@ -296,7 +296,7 @@ Lose = Callable[[bytes, Any, bool], bool]  # a datagram, the client's address, w
 
 @contextlib.contextmanager
 def carried(server_port: int, lose: Lose) -> Iterator[int]:
-    """Carries datagrams to a server and back, but for those that are to be lost; its own port."""
+    """Forwards datagrams to a server and back, except for those to be lost. Yields its own port."""
     ends: dict[Any, socket.socket] = {}  # by the client's address: the socket that stands for it
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as front,

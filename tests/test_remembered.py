@@ -1,4 +1,4 @@
-"""The same command again, with nothing new: shown as before without reading a run, and anew where anything changed."""
+"""A repeated command with nothing new shows the kept output without reading a run. Any change makes it read again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of one run: what it shows is what the run's own counters say, in either arena and of any length."""
+"""The page of one run: it agrees with the run's own counters, in either arena and for any length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`railyard report --within`: a report of what a time allows, whose sizes come from a pilot of other viewers."""
+"""`railyard report --within`: a report within a given time, whose sizes come from a pilot of other viewers."""
 
 from __future__ import annotations
 

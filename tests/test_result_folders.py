@@ -1,4 +1,4 @@
-"""Where results go: a folder for each distinct campaign, a name for the newest, and nothing replaced or lost."""
+"""Folders of results: one for each distinct campaign, a link to the newest, and nothing replaced or lost."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def one_sentence(done: Done) -> str:
 
 
 def wall_clock_run(spec: RunSpec, partial: Path) -> dict[str, Any]:
-    """What a run in mpshell leaves, as far as a campaign looks at it; returns its record."""
+    """Makes the files of a run in mpshell that a campaign reads. Returns its record."""
     late = {"p50": 10, "p99": 100, "max": 200, "over_1ms": 0, "count": 9}
     link = {"opportunities": 9, "missed": 0, "departed_bytes": 9, "queue_drops": 0, "lateness_us": late}
     paths = [{"name": path.name, "up": link, "down": link, "device_drops": {}} for path in spec.paths]
@@ -249,7 +249,7 @@ def test_two_commands_at_once_never_share_a_folder(tmp_path: Path) -> None:
 
 
 def test_many_commands_at_once_make_one_folder(tmp_path: Path) -> None:
-    """Processes that start together: each has the folder for itself, or is told that another has it."""
+    """Processes that start together: each has the folder alone, or reports that another process has it."""
     source = """
 import sys
 from pathlib import Path
@@ -364,7 +364,7 @@ def test_an_exhibit_that_ran_in_two_arenas_is_shown_from_both(experiment: Path, 
     anchors = re.findall(r'<tr role="row" id="(claim-[^"]+)"', page)
     assert len(anchors) == len(set(anchors)) == 2 * len(made.claims) > 0
     firsts = [anchor.removesuffix("-kernel").removesuffix("-mpshell") for anchor in anchors]
-    assert firsts[::2] == firsts[1::2]  # what both arenas say of a claim stands together
+    assert firsts[::2] == firsts[1::2]  # the verdicts of both arenas on a claim are next to each other
 
 
 Made = Callable[[str, int], Path]
@@ -372,7 +372,7 @@ Made = Callable[[str, int], Path]
 
 @pytest.fixture
 def made(tmp_path: Path) -> Made:
-    """Makes a folder of results of a name, started so many days ago."""
+    """Makes a folder of results of a name, started a number of days ago."""
 
     def make(name: str, days: int) -> Path:
         identity = Identity(name, "sim", {"settings": {"days": days}})

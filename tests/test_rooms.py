@@ -29,7 +29,7 @@ def sources(room: Path) -> list[Path]:
 
 
 def calls(room: Path) -> dict[str, set[str]]:
-    """For each source file, the others whose functions it names."""
+    """For each source file, the other files whose functions it names."""
     texts = {file.name: code(file) for file in sources(room)}
     owner = {name: file for file, text in texts.items() for name in FUNCTION.findall(text)}
     assert len(owner) > len(texts)
@@ -56,7 +56,7 @@ def test_only_connection_and_endpoint_know_connection() -> None:
 
 
 def test_the_prefix_xl_is_libxlinks_alone() -> None:
-    """What other rooms define has another prefix: link_, mp_, player_ and so on."""
+    """Definitions of other rooms have other prefixes: link_, mp_, player_ and so on."""
     rooms = ("apps", "emulator", "lib/base", "lib/http", "lib/schemes", "lib/video", "player", "server")
     library = (*files("transport"), *files("lib/driver"))
     ours = {name for file in library for name in XL_NAME.findall(code(file))}

@@ -133,7 +133,7 @@ def test_the_cost_of_a_setting_lies_between_its_shares_of_the_redundancy(tmp_pat
 
 
 def test_an_interval_of_a_mean_is_as_wide_as_theory_has_it() -> None:
-    """With n runs: 1.96 standard deviations / sqrt(n) to either side, but for the bootstrap's own error."""
+    """With n runs: 1.96 standard deviations / sqrt(n) to either side, up to the bootstrap's own error."""
     drawn = random.Random(5)
     groups = [[drawn.gauss(10, 2)] for _ in range(400)]
     found = pooled.bootstrap(groups, pooled.mean)
@@ -144,7 +144,7 @@ def test_an_interval_of_a_mean_is_as_wide_as_theory_has_it() -> None:
 
 
 def test_whole_runs_are_resampled() -> None:
-    """Ten requests of a run that all say the same are one look, not ten."""
+    """Ten equal requests of a run are one observation, not ten."""
     drawn = random.Random(6)
     values = [drawn.gauss(10, 2) for _ in range(100)]
     one, ten = (pooled.bootstrap([[value] * many for value in values], pooled.mean) for many in (1, 10))

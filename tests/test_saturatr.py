@@ -186,7 +186,7 @@ class TestClosedLoop:
         assert recording.path("slow")["base_rtt_ms"] == pytest.approx(40, abs=6)
         assert recording.path("slow")["interface"] == "slow"
 
-        # The raw log holds what the trace says.
+        # The raw log and the trace have the same bytes.
         header, rows = raw_log(recording, "fast", "down")
         duration = int(header["duration_us"])
         inside = [row for row in rows if 0 <= int(row["received_us"]) < duration]
@@ -213,7 +213,7 @@ class TestClosedLoop:
         assert not (recording.folder / "one.up").exists()
         # What else used the link is in the log.
         assert {row["kind"] for row in raw_log(recording, "one", "down")[1]} == {"data", "probe"}
-        # One path is no pair; the client says how it is replayed, and what it says works.
+        # One path is no pair. The client prints how to replay it, and that works.
         assert not (recording.folder / "index.yaml").exists()
         words = recording.said.splitlines()[-1]
         assert words.startswith("one path is no pair")
@@ -301,7 +301,7 @@ class TestLight:
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0"])
 def test_data_that_overtakes_the_clients_go_is_recorded(tmp_path: Path, listen: str) -> None:
-    """Over loopback the first window is there with the go; losing it would mean to wait a second for the heartbeat."""
+    """Over loopback the first window arrives with the go. If it were lost, the heartbeat would come a second later."""
     with server("--listen", listen) as announced:
         address = f"127.0.0.1:{announced['port']}"
         arguments = ["--path", "a:127.0.0.1", "--direction", "up", "--duration", "0.2", "--ramp", "0.1"]

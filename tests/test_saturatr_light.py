@@ -73,7 +73,7 @@ def record(folder: Path, link: str, *arguments: str) -> Recording:
 
 
 def foreseen(rows: list[Burst], at_ms: float) -> tuple[int, tuple[int, ...]]:
-    """What a train meets that comes then: docs/reference/links.md."""
+    """The delays of a train that arrives then: docs/reference/links.md."""
     at_ms %= rows[-1].at_ms
     k = max((k for k, row in enumerate(rows[:-1]) if row.at_ms <= at_ms), default=0)
     row, after = rows[k], rows[k + 1]
@@ -82,7 +82,7 @@ def foreseen(rows: list[Burst], at_ms: float) -> tuple[int, tuple[int, ...]]:
 
 
 def assert_recorded(recording: Recording, way: str, replayed: Path) -> None:
-    """Each row, but for the last one, which closes the period, is what the replayed trace says to within 1 ms."""
+    """Each row except for the last one, which closes the period, agrees with the replayed trace within 1 ms."""
     known = read_light_trace(replayed)
     *rows, _ = read_light_trace(recording.trace(way))
     assert len(rows) == recording.direction(way)["rows"] > 0

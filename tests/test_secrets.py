@@ -77,7 +77,7 @@ def test_a_seeded_server_without_a_log_says_so_on_stderr() -> None:
 
 
 def first_packet(*command: str | Path) -> bytes:
-    """The first destination connection ID that a client sends; nobody answers it."""
+    """The first destination connection ID that a client sends without an answer."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
         silent.bind(("127.0.0.1", 0))
         silent.settimeout(20)

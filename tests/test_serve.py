@@ -1,4 +1,4 @@
-"""The web application over HTTP: what its pages say, who may ask, and what bad input gets."""
+"""The web application over HTTP: its pages, access, and answers to bad input."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_the_token_of_another_server_of_this_host_is_left_alone(server: Server) 
 
 @contextmanager
 def serving(results: Path, descriptors: int) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """`railyard serve` with at most so many descriptors, and its port."""
+    """A context with `railyard serve` with a limit of descriptors. Yields its port."""
     limited = f'ulimit -n {descriptors}; exec "$0" -m railyard serve --port 0 --results {shlex.quote(str(results))}'
     command = ["bash", "-c", limited, sys.executable]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -358,7 +358,7 @@ def test_a_long_computation_that_fails_is_told_once_and_then_tried_again(caplog:
 
 
 def test_a_void_run_that_was_repeated_is_read_again(make_campaign: Make) -> None:
-    """As `railyard run` replaces it: the same name, place and settings."""
+    """Replaces a run like `railyard run` does: same name, place and settings."""
     void = FakeRun(void=True, rct_s=[0.5, 7.77])
     out = make_campaign(void, *[FakeRun(seed=seed) for seed in range(2, 8)])
     place = f"campaign/{void.run_id}"

@@ -25,7 +25,7 @@ UNNAMED = """[...document.querySelectorAll(
     e => !(e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.caption
     || (e.labels && e.labels.length) || (/^(A|BUTTON)$/.test(e.tagName) && e.textContent.trim())))
     .map(e => e.outerHTML)"""
-# Texts whose contrast is below that of WCAG 2.2, level AA: 4.5, or 3 where they are large.
+# Texts whose contrast is below that of WCAG 2.2, level AA: 4.5, or 3 for large text.
 PALE = """(() => {
   const parts = text => text.match(/[\\d.]+/g).map(Number);
   const light = ([r, g, b]) => [r, g, b].map(v => v / 255)

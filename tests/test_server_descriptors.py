@@ -37,7 +37,7 @@ class FileServer(Child):
 
 
 def fetch(port: int, path: str) -> bytes:
-    """The whole answer of HTTP/1.1; nothing where the server does not speak."""
+    """The complete HTTP/1.1 answer. Empty if the server does not answer."""
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".encode())
         answer = b""

@@ -134,7 +134,7 @@ def test_the_log_of_events_has_a_limit_and_still_ends_with_the_summary(
     records = read_jsonl(log)
     *before, _ = (len(line) + 1 for line in log.read_text(encoding="utf-8").splitlines())
     full = events(records, "log_full")
-    processes = 1 + len(workers)  # each may add the record that reaches the limit, and the one that says so
+    processes = 1 + len(workers)  # each may add the record that reaches the limit, and the one that reports it
     assert 1 <= len(full) <= processes and {one["bytes"] for one in full} == {limit}
     assert limit <= sum(before) <= limit + 2 * processes * max(before)
     assert records[-1]["event"] == "summary" and records[-1]["connections"] == 100

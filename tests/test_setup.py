@@ -1,4 +1,4 @@
-"""What the project brings onto a machine: nothing unpinned, and nothing in a place that others can write to."""
+"""The packages that setup installs: all pinned, and none in a place that others can write to."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def install_script(file: Path, text: str) -> None:
 
 @pytest.mark.privileged
 def test_a_docker_client_without_an_engine_makes_setup_install_one(tmp_path: Path) -> None:
-    """dockerd is hidden in a mount namespace of its own, and apt-get only says what it was asked for."""
+    """dockerd is hidden in its own mount namespace, and apt-get only prints its arguments."""
     for name in ("docker", "docker-compose", "debootstrap"):
         install_script(tmp_path / name, "exit 1")
     install_script(tmp_path / "apt-get", f'echo "$*" >>{tmp_path}/asked')
@@ -94,7 +94,7 @@ def test_a_docker_client_without_an_engine_makes_setup_install_one(tmp_path: Pat
 @pytest.mark.privileged
 @pytest.mark.parametrize("is_updated", [True, False])
 def test_setup_says_in_one_table_what_it_installs_and_why(tmp_path: Path, is_updated: bool) -> None:
-    """clang-tidy and caddy are hidden, and apt-get only says what it was asked for. Few targets need them."""
+    """clang-tidy and caddy are hidden, and apt-get only prints its arguments. Few targets need them."""
     update = "true" if is_updated else "false"
     install_script(tmp_path / "apt-get", f'echo "$*" >>{tmp_path}/asked; [ "$1" != update ] || {update}')
     path = f"{tmp_path}:{os.environ['PATH']}"

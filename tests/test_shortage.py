@@ -1,4 +1,4 @@
-"""What "n too small" says: the count, how many more, and a setting that gives them when it is followed."""
+"""The words of "n too small": the count, the missing number, and a setting that gives it when followed."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from railyard.base.paths import ROOT, program
 from railyard.traces import Pair, find_pair
 
 SCHEMES = ("sp", "cm", "vanilla-mp", "xlink", "xlink+")
-# Where a recorded pair is not on RAILYARD_TRACE_PATH, another place of a generated one takes its part.
+# If a recorded pair is not on RAILYARD_TRACE_PATH, another place in a generated pair replaces it.
 PLACES: tuple[tuple[str, str, int], ...] = (
     ("subway-1", "subway-1", 0),
     ("hsr-1", "hsr-1", 12_000),
@@ -135,7 +135,7 @@ def test_every_job_gives_the_same_bytes_in_another_process_directory_and_build_o
     assert third == first
     # They are not one run many times.
     assert len({prints["player.jsonl"] for prints in first}) == len(jobs)
-    # Nothing but seed and scheme decides the secrets of the handshake, where the paths do not decide who wins a race.
+    # Only seed and scheme decide the secrets of the handshake, unless the paths decide the winner of a race.
     for i in range(SCHEMES.index("xlink+")):
         assert len({prints["server.keys"] for prints in first[i :: len(SCHEMES)]}) == 1
 

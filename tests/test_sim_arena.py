@@ -242,7 +242,7 @@ def test_a_program_that_fails_is_named(campaign: tuple[Path, Any], tmp_path: Pat
 
 
 def test_a_crash_in_one_run_ends_a_campaign_with_exit_code_1_and_a_play_that_fails_does_not(tmp_path: Path) -> None:
-    """The real program, but for a signal in one run. No play of so many bits completes in its time."""
+    """The real program, with a signal in one run. No play at this bit rate completes in its time."""
     script, yaml = tmp_path / "xlink-sim", tmp_path / "crash.yaml"
     yaml.write_text(
         "name: crash\narena: sim\npairs: [subway-1]\nschemes: [sp, vanilla-mp]\nseeds: 2\nqlog: none\n"

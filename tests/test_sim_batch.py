@@ -93,7 +93,7 @@ def test_a_run_of_a_batch_has_the_bytes_of_one_alone_also_when_its_trace_has_cha
     jobs = [
         write_job(tmp_path, seed=1),
         write_job(tmp_path, seed=2, qlog=True, **real),
-        write_job(tmp_path, seed=2, session="early_data", qlog=True),  # whose tickets tell the time of day
+        write_job(tmp_path, seed=2, session="early_data", qlog=True),  # whose tickets have the time of day
     ]
     prints = []
     for number, job in enumerate([*jobs, jobs[1], jobs[0], jobs[0]]):

@@ -1,4 +1,4 @@
-"""`railyard traces pair`: a pair of two single recordings says of itself that they were not recorded together."""
+"""`railyard traces pair`: a pair of two single recordings is marked as recorded separately."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def write_experiment(folder: Path, schemes: str, bitrate_bps: int = 2_000_000) -
     return file
 
 
-# Runs that need only come to their end.
+# Runs that only have to end.
 SIDE_BY_SIDE = ("--jobs", "3", "--repeat-budget", "0")
 
 
@@ -314,7 +314,7 @@ FAULTS = {
 def test_a_relay_that_fails_in_virtual_time_gets_one_sentence_and_the_campaign_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a relay may write and how long it may take are limits whose size costs time."""
+    """Lowers the limits on a relay's output and time, which otherwise cost test time."""
     monkeypatch.setattr(runspec, "RELAY_OUTPUT_BYTES", 1 << 20)
     monkeypatch.setattr(kernel, "RELAY_READY_S", 1)
     stack = resolve_stack("libxlink", {}, tmp_path)
@@ -366,7 +366,7 @@ def test_stacks_of_the_project_play_to_the_end(tmp_path: Path) -> None:
 
 
 def restricted_controller() -> str:
-    """One that the kernel keeps from ordinary users, where there is any; newreno is the only one that never is."""
+    """A controller that the kernel restricts, if there is one. Only newreno never is."""
     have, free = (
         Path(f"/proc/sys/net/ipv4/tcp_{which}_congestion_control").read_text().split()
         for which in ("available", "allowed")
@@ -385,7 +385,7 @@ def test_relays_of_the_kernels_transports_may_choose_any_of_its_controllers(tmp_
 
 
 class Upstream(socketserver.BaseRequestHandler):
-    """Its first byte says what a connection wants: F, bytes without end; E, its bytes again."""
+    """A server. The first byte selects the answer: F, bytes without end; E, an echo."""
 
     def handle(self) -> None:
         wish = self.request.recv(1)
@@ -451,7 +451,7 @@ def test_a_relay_passes_half_closes_on_and_outlives_connections_that_break_off(t
 
 @needs_kernel
 def test_relays_give_the_figures_of_the_direct_transport(tmp_path: Path) -> None:
-    """In virtual time, where nothing but the relays is different; MPTCP's scheduler goes by how bytes are written."""
+    """In virtual time, where only the relays differ. MPTCP's scheduler depends on how bytes are written."""
     direct = "{scheme: sp, path: primary}, {scheme: tcp, path: primary}"
     relayed = "{stack: libxlink, scheme: sp, label: r-sp}, {stack: tcp, label: r-tcp}, {stack: mptcp, label: r-mptcp}"
     file = write_experiment(tmp_path, f"[{direct}, {relayed}]")

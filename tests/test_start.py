@@ -42,7 +42,7 @@ SLOW = {"dask", "dpkt", "duckdb", "jinja2", "matplotlib", "numpy", "plotly", "py
 
 
 def started(*arguments: str, **environment: str) -> tuple[str, set[str], list[str], int]:
-    """What a start prints; the packages that it imports; the modules of this one; its threads at the end."""
+    """The output of a start, the packages and the modules of Railyard that it imports, and its threads at the end."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *arguments],
         capture_output=True,

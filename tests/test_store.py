@@ -211,7 +211,7 @@ def test_an_unfinished_campaign_can_be_asked(results: Path) -> None:
 
 
 def test_a_play_that_failed_counts_in_the_exported_tables_too(make_campaign: Make) -> None:
-    """With its time limit, which is 60 s, as in the printed tables; void runs and crashed programs do not."""
+    """It counts with its time limit of 60 s, as in the printed tables. Void runs and crashed programs do not count."""
     runs = [
         FakeRun(play_time_s=30.0, rebuffer_time_s=1.0),
         FakeRun(seed=2, outcome="connect_failed", rct_s=[], first_frame_s=None, play_time_s=0.0, rebuffer_time_s=0.0),
@@ -340,7 +340,7 @@ def test_a_report_where_the_traces_are_gone_keeps_the_oracle_that_is_known(make_
     assert ask(out.parent, "SELECT efficiency > 0 AS is_known FROM runs") == [{"is_known": True}]
 
 
-# What the files of the first schema say; they were written when it was the present one.
+# The values in files of the first schema, which were written when that was the present one.
 EFFICIENCY_OF_SCHEMA_1 = {"sp": 0.3415, "sp:lte": 0.9103, "xlink": 0.7758}
 
 

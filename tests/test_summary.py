@@ -1,4 +1,4 @@
-"""What `railyard run` prints at its end: short, whole, and as the figures say; and twins in virtual time."""
+"""The summary of `railyard run`: short, complete, and in agreement with the figures. And twins in virtual time."""
 
 from __future__ import annotations
 

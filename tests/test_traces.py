@@ -28,7 +28,7 @@ from railyard.traces.stats import autocorrelation_time_s
 from railyard.traces.trace import MAX_DIGITS, MAX_MS, Trace, TraceError, format_trace
 from trace_files import GENERATED, in_memory, railyard_traces, write
 
-# What the paths of these pairs are named, where the collection has them. It may have others, too.
+# The names of the paths of these pairs, if the collection has them. It may have other pairs too.
 KNOWN_RECORDED = {
     "hsr_0904": ("wifi", "lte"),
     "hsr_1271": ("wifi", "lte"),
@@ -149,7 +149,8 @@ def test_the_rates_of_a_trace_loop_from_its_offset() -> None:
 
 
 def steady(rates: list[int]) -> Trace:
-    """A trace with so many evenly spaced opportunities in each second; its period is the whole number of seconds."""
+    """A trace with given numbers of evenly spaced opportunities in each second. Its period is a whole number of
+    seconds."""
     times = [second * 1000 + k * 1000 // rate for second, rate in enumerate(rates) for k in range(rate)]
     return in_memory([*times, len(rates) * 1000])
 
@@ -433,7 +434,7 @@ def test_a_library_that_cannot_be_read_keeps_nothing_from_pairs_of_others(
     assert err.startswith(f"railyard: this library cannot be read: {index}:2: ")
     code, _, err = railyard_traces("validate", index)
     assert code == 2 and f"{index}:2: " in err
-    for name in ("ride_7", "another"):  # whether it is there is not known
+    for name in ("ride_7", "another"):  # whether it exists is unknown
         code, _, err = railyard_traces("stats", name)
         assert (code, err.count("\n")) == (2, 1)
         assert f"the trace pair '{name}' may be in a library that cannot be read: {index}:2: " in err

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), re
 
 
 def follow(page: str, folder: Path) -> list[str]:
-    """Does what a tutorial says; returns what its commands printed."""
+    """Follows a tutorial and returns the output of its commands."""
     tutorial = [block for block in ALL_BLOCKS if block.page == DOCS / "tutorial" / page and block.test]
     path = f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}"
     environment = os.environ | {"RAILYARD_RESULTS": str(folder / "results"), "PATH": path}

@@ -138,7 +138,7 @@ def test_a_panic_is_said_with_its_reason(tmp_path: Path) -> None:
 @pytest.mark.privileged
 @pytest.mark.parametrize("size", ["8m", "24m", "40m"])
 def test_no_room_for_the_memory_of_a_machine_is_said(tmp_path: Path, size: str) -> None:
-    """With 8 MB the kernel does not get far; with more of them a program may be the first that has no room."""
+    """With 8 MB the kernel fails early. With more, a program may be the first to fail."""
     filling = "bytearray(500 << 20)"
     with small_disk(tmp_path / "disk", size) as disk:
         done = vk(tmp_path, "--", sys.executable, "-c", filling, TMPDIR=str(disk))
@@ -309,7 +309,7 @@ def version_of(name: str) -> str:
 
 
 def tool(folder: Path, name: str, version: str) -> dict[str, str]:
-    """The environment in which a program of that name comes first that says that version."""
+    """An environment whose first program of that name prints that version."""
     folder.mkdir()
     (folder / name).write_text(f'#!/bin/sh\necho "{version}"\n')
     (folder / name).chmod(0o755)
@@ -324,7 +324,7 @@ def test_a_kernels_key_has_all_that_decides_its_bytes_and_nothing_else(tmp_path:
         return done.stdout
 
     plain = key()
-    assert key(**tool(tmp_path / "same", "gcc", version_of("gcc"))) == plain  # ccache, say, in front of it
+    assert key(**tool(tmp_path / "same", "gcc", version_of("gcc"))) == plain  # for example with ccache in front of it
     assert key(HOME="", LANG="C", CFLAGS="-O0") == plain
     keys = [plain]
     for name in ("gcc", "ld"):

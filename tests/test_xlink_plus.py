@@ -57,7 +57,7 @@ def test_a_dark_primary_path_does_not_hold_up_the_start(tmp_path: Path, dark_at_
     # Both paths carry the video in the end, under their own names.
     received = {path["name"]: path["bytes_received"] for path in summary["paths"]}
     assert received["lte"] > 1_000_000 and received["wifi"] > 1_000_000
-    # The server saw the loser too, once the path carried anything, and was told that it is over.
+    # The server also saw the loser, once the path carried packets, and got its close.
     closed = [e for e in lines(out / "server.jsonl") if e["event"] == "connection_closed"]
     assert len(closed) >= 1
 

@@ -1,4 +1,4 @@
-"""What the tests of traces share: the pairs of the project's library, files, and `railyard traces` in this process."""
+"""Helpers for tests of traces: the pairs of the project's library, files, and `railyard traces` in this process."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def wait_until(condition: Callable[[], object], what: str, limit_s: float = 20) -> None:
-    """`what`: what is said where the limit passes first."""
+    """Waits for a condition. `what`: the words of the failure if the limit passes first."""
     end = time.monotonic() + limit_s
     while not condition():
         assert time.monotonic() < end, f"{what} (waited {limit_s} s)"
