@@ -1,4 +1,4 @@
-"""What an experiment is: the models behind the YAML files in `experiments/`.
+"""The models of experiments, the YAML files in `experiments/`.
 
 An experiment is trace pairs × schemes × seeds over one set of player settings. The models check everything that can be
 checked without looking at the trace library; `railyard.run.resolve` looks there and makes the list of runs.
@@ -31,7 +31,7 @@ from railyard.experiment.settings import QUIC_SCHEMES, SETTINGS
 from railyard.traces.names import TECHNOLOGY_ORDER, DeviceName, QueueSpec, Technology
 from railyard.traces.settings import LEAST_MTU, MAX_MS, MOST_MTU, BottleneckSettings, LinkSettings
 
-# Each scheme's transport, as the player names it, and what a reader of the report needs to know about it.
+# Each scheme's transport, under the player's name for it, and a description for readers of reports.
 TRANSPORT_OF_SCHEME = dict.fromkeys(QUIC_SCHEMES, "quic") | {
     "mptcp": "mptcp",
     "tcp": "tcp",
@@ -451,7 +451,7 @@ class Experiment(Strict):
     arena: Annotated[str, Field(json_schema_extra={"enum": list(ARENAS)})] = "mpshell"
     pairs: list[PairChoice] = Field(min_length=1)
     schemes: list[SchemeEntry] = Field(min_length=1)
-    # Where `thresholds: [X, Y]` are measured; empty: on `pairs`, the plays that are compared.
+    # Pairs on which `thresholds: [X, Y]` are measured. Empty: `pairs`, the ones that are compared.
     threshold_pairs: list[PairChoice] = Field(default=[])
     seeds: list[Annotated[int, Field(ge=0, lt=1 << 32)]] = Field(default=[1], min_length=1)
     # 'drawn': one draw per pair and seed, the same for all schemes. A number: that offset for every run.
@@ -475,20 +475,20 @@ class Experiment(Strict):
     path_order: list[Technology] = Field(default=list(TECHNOLOGY_ORDER), min_length=1)
     congestion: Congestion = "cubic"
     buffers: BufferLimits = BufferLimits()
-    # Whose qlogs are kept; none: what suits the number of runs (railyard.results.qlogs).
+    # The runs that keep qlogs. None: by the number of runs (railyard.results.qlogs).
     qlog: Qlog | None = None
     link_logs: bool = True
-    # Whether each run keeps captures of what its endpoints' interfaces carried, with the TLS secrets.
+    # Whether each run keeps captures of its endpoints' packets, with the TLS secrets.
     pcap: bool = False
-    # Whether mpshell keeps the machine's cores awake; auto: where its probe shows that it helps.
+    # Whether mpshell keeps the machine's cores awake. auto: if its probe shows that this helps.
     keep_awake: Literal["auto", "on", "off"] = "auto"
-    # Whether player, server and stacks run under SCHED_FIFO, below mpshell, where that is permitted.
+    # Whether player, server and stacks run under SCHED_FIFO, below mpshell, if permitted.
     real_time: bool = True
-    # Whether each run on the wall clock has a twin in virtual time, which its figures are compared with.
+    # Whether each run on the wall clock has a twin in virtual time, with which its figures are compared.
     twins: bool = False
-    # Another experiment, whose newest answer in the same results stands first on the page.
+    # Another experiment. Its newest answer in the same results comes first on the page.
     answer_of: str | None = None
-    # Seconds for repetitions of void runs at the end; none: half of the planned time, at least 30.
+    # Seconds for repetitions of void runs at the end. None: half of the planned time, at least 30.
     repeat_budget_s: float | None = Field(default=None, ge=0, le=86_400)
 
     @model_serializer(mode="wrap")

@@ -484,7 +484,7 @@ class Paper:
             )
 
     def _title(self, note: Mapping[str, Any]) -> None:
-        """The heading of a strip: it stands where the strip's axes end."""
+        """Writes the heading of a strip at the end of the strip's axes."""
         x, y = float(note.get("x", 0)), float(note.get("y", 0))
 
         def distance(place: _Place) -> float:

@@ -29,7 +29,7 @@ def lines_of(path: Path) -> list[str]:
 
 
 def read_delay_trace(path: Path) -> tuple[FloatArray, FloatArray]:
-    """Times and one-way delays, ms. Raises TraceError, whose message names file and line."""
+    """Times and one-way delays, ms. Raises TraceError with file and line."""
     rows: list[tuple[float, float]] = []
     for number, line in enumerate(lines_of(path), start=1):
         match = _LINE.fullmatch(line)

@@ -16,7 +16,7 @@ P90_QUANTILE = 1.2815515655446004
 
 
 class Draws:
-    """One independent stream of random draws; only random() is used, whose sequence no version changes."""
+    """One independent stream of random draws. Uses only random(), whose sequence is the same in all versions."""
 
     def __init__(self, seed: int, label: str) -> None:
         self._random = random.Random(f"{seed}/{label}")

@@ -126,7 +126,7 @@ class Trace:
 
 
 def _first_line(faults: npt.NDArray[np.bool_]) -> int | None:
-    """1-based line of the first fault, where each element stands for a line."""
+    """The 1-based line of the first fault. Each element stands for a line."""
     return int(np.argmax(faults)) + 1 if faults.any() else None
 
 

@@ -35,17 +35,17 @@ class ExhibitSpec(PaperClaims):
     kind: str = "exhibit"
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
     description: str = ""
-    # Empty where nothing is run.
+    # Empty if nothing is run.
     experiment: dict[str, Any] = Field(default={})
     places: PlaceRule | None = None
     parts: list[Part] = Field(default=[Part(key=WHOLE)], min_length=1)
-    # Pairs that join those of the experiment where the trace library has them.
+    # Pairs that are added to those of the experiment if the trace library has them.
     recorded: list[str] = Field(default=[])
     # Fields of the experiment that an arena changes; a size goes before it.
     arenas: dict[str, SizeChange] = Field(default={})
     options: dict[str, Any] = Field(default={})
     sizes: dict[Size, SizeChange] = Field(default={})
-    # What the command line chose; not written in files.
+    # The choice of the command line. Not in files.
     size: Size = "default"
     command: str = ""
 

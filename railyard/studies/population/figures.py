@@ -103,7 +103,7 @@ class Plays:
         return self._part(f"{self._condition} AND {condition}", self._chunk_bytes)
 
     def of_size(self, chunk_bytes: int) -> Plays:
-        """The same plays with the requests of a whole chunk only."""
+        """The plays with only the requests of a whole chunk."""
         return self._part(self._condition, chunk_bytes)
 
     def _part(self, condition: str, chunk_bytes: int | None) -> Plays:

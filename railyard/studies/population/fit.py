@@ -105,7 +105,7 @@ class Moment(StrictModel):
         return self.what == "lte_faster"
 
     def figure(self, residual: float) -> float:
-        """What has this residual."""
+        """The figure that has this residual."""
         if self.is_share:
             return self.measured + residual * self.tolerance
         return self.measured * math.exp(residual * self.tolerance)
@@ -398,7 +398,7 @@ def fit(spec: FitSpec, simulator: Simulator, tell: Tell) -> Fit:
 
 
 def check(spec: FitSpec, simulator: Simulator, parameters: Parameters, viewers: int) -> list[float]:
-    """The moments and the held-out figures, in this order, of so many viewers who are in no fit."""
+    """The moments, then the held-out figures, of `viewers` viewers who are in no fit."""
     return simulator.figures(parameters, viewers, CHECK_DAY, [*spec.moments, *spec.held_out])
 
 

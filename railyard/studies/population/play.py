@@ -215,7 +215,7 @@ def _requests(events: Sequence[Event], end_s: float, videos: Sequence[Seen]) -> 
 
 
 def first_frames(events: Sequence[Event]) -> list[float]:
-    """For each video, the time from when the viewer turned to it to its first frame; if none came, the time waited."""
+    """For each video, the time from the viewer's turning to it to its first frame. Without one, the time waited."""
     begins = [0.0, *(e["t"] for e in events if e["event"] == "video")]
     latencies = [float(e["latency_s"]) for e in events if e["event"] == "first_frame"]
     return [*latencies, *(float(events[-1]["t"]) - begin for begin in begins[len(latencies) :])]

@@ -94,7 +94,7 @@ class Link:
     rtt_ms: float
     wake_up_ms: float = 0.0
     rate_bps: float | None = None  # None: the pair's traces
-    delay_trace: RttOf | None = None  # drawn by the generator, instead of the RTT
+    delay_trace: RttOf | None = None  # drawn by the generator, in place of the RTT
     light: Light | None = None  # instead of the RTT
 
 
@@ -219,7 +219,7 @@ def models(downloads: Sequence[Download]) -> tuple[list[Model], list[Model]]:
 
 
 def rail_pairs() -> dict[str, list[Pair]]:
-    """The generated and recorded pairs of the scenario; the latter are there where RAILYARD_TRACE_PATH has them."""
+    """The generated and recorded pairs of the scenario. Recorded ones exist if RAILYARD_TRACE_PATH has them."""
     pairs = [pair for pair in list_pairs() if pair.scenario == SCENARIO and len(pair.paths) == 2]
     generated = [pair for pair in pairs if pair.source.startswith("generated")]
     return {"generated": generated, "recorded": [pair for pair in pairs if pair not in generated]}
@@ -389,7 +389,7 @@ class Emulated:
 
 
 def experiment(seed: int) -> Experiment:
-    """What the record of the campaign says; its runs are not a product of pairs and schemes."""
+    """The experiment for the campaign's record. Its runs are not a product of pairs and schemes."""
     return Experiment.model_validate(
         {
             "name": NAME,
@@ -407,7 +407,7 @@ def experiment(seed: int) -> Experiment:
 
 @dataclass(frozen=True)
 class Stage:
-    """What all runs share."""
+    """The settings that all runs share."""
 
     pairs: Mapping[str, Sequence[Pair]]
     workshop: Workshop
@@ -462,7 +462,7 @@ def stage(live: Path, seed: int, folder: Path) -> Stage:
 def plan(
     here: Stage, unconditional: Sequence[Model], conditional: Sequence[Model], judges: Sequence[Download], repeats: int
 ) -> list[Emulated]:
-    """Every run, one repetition after the other. Models whose traces are not at hand have none."""
+    """All runs, one repetition after the other. Models without traces at hand have no runs."""
     emulated: list[Emulated] = []
     for repeat in range(repeats):
         for model in (*unconditional, *conditional):

@@ -59,7 +59,7 @@ _LINK_LOG = b"# mahimahi mm-link ("
 def read_mahimahi(path: Path, _: TraceRecipe) -> Delivered:
     """Reads a Mahimahi trace, to cut, scale or check it, or to remove foreign line ends and a byte order mark."""
     times = trace_of(path, _plain(bytes_of(path))).opportunities_ms
-    # Its last opportunity, which closes the period, comes again with the end of what is converted.
+    # The last opportunity, which closes the period, is added again at the end of the converted trace.
     within, last = times[:-1], int(times[-1])
     return from_packets(
         np.minimum(within * 1000, last * 1000 - 1), np.full(len(within), OPPORTUNITY_BYTES), last * 1000
