@@ -267,7 +267,7 @@ def test_yaml_examples_are_valid(tmp_path: Path) -> None:
 
 
 def test_a_setting_that_a_page_gives_a_scheme_is_not_the_default() -> None:
-    """Whoever tries it would see no difference."""
+    """A reader who tries it would see no difference."""
     rows = json.loads(SETTINGS_FILE.read_text(encoding="utf-8"))["settings"]
     default = {row["name"]: row["default"] for row in rows if "default" in row}
     given = [

@@ -78,7 +78,7 @@ def make(name: str, folder: Path) -> None:
 
 
 class Made:
-    """Every exhibit at the small size in the sim arena, each made when it is first asked for."""
+    """Every exhibit at the small size in the sim arena, each made on first use."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -98,7 +98,7 @@ def test_a_gap_of_the_trace_is_named_as_an_outage_of_its_length(runs: dict[str, 
 
 
 def test_delays_of_each_direction_and_over_time_are_parts_of_the_time(tmp_path: Path) -> None:
-    """Base delay is the least one of a delay trace; what it has on top is jitter."""
+    """The base delay is the minimum of a delay trace; the rest is jitter."""
     (tmp_path / "slow.delay").write_text("0,25\n1000,75\n60000,75\n")
     links = "links: {wifi: {down_delay_trace: slow.delay, up_delay_ms: 40}}"
     found = explained(ran(tmp_path, "[{scheme: sp, path: wifi}]", links=links)["sp"])
@@ -148,7 +148,7 @@ def test_a_chunk_that_did_not_complete_has_no_parts(tmp_path: Path) -> None:
 
 
 def test_a_packet_is_found_in_the_links_log_by_the_nearest_departure(runs: dict[str, Path]) -> None:
-    """The first one of those that are equally near, as by a search through all of them."""
+    """The first of several equally near ones, like in a search through all of them."""
     run = next(iter(runs.values()))
     log = next(link.log for link in read_flight(run, load_run(run).config).links.values() if link.log is not None)
     link = Link(10.0, log)

@@ -1,4 +1,4 @@
-"""Figures: what they are of plays, and that no other code computes one."""
+"""Figures: their values over plays, and that no other code computes one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def is_ratio(value: ast.AST) -> bool:
 
 
 def is_count(value: ast.AST) -> bool:
-    """A constant, or the number of plays: what it divides stays a quantity, in another unit or of one play."""
+    """Whether a divisor is a constant or the number of plays. The quotient then is the same quantity, in another unit
+    or per play."""
     return isinstance(value, ast.Constant) or (isinstance(value, ast.Call) and ast.unparse(value.func) == "len")
 
 

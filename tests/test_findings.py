@@ -68,7 +68,7 @@ def sentences(make_campaign: Make, *plays: FakeRun, spread: float = 0.1) -> list
 
 
 def test_of_few_plays_the_figures_are_told_and_nothing_is_decided(make_campaign: Make) -> None:
-    """A factor of eight between two plays is no evidence of anything elsewhere."""
+    """A factor of eight between two plays is no evidence for other places."""
     runs = [played("sp", 8.0, 2.0, "time_limit"), played("vanilla-mp", 3.0, 1.0), played("xlink", 0.5, 0.4)]
     again = [
         played("sp", 1.0, 2.0, pair="p2"),

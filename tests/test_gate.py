@@ -207,7 +207,7 @@ def test_a_new_fault_fails_without_statistics(tmp_path: Path) -> None:
 
 
 def test_false_alarms_are_as_rare_as_promised() -> None:
-    """300 suites of 40 comparisons in which the version does not matter, with differences of any size."""
+    """300 suites of 40 comparisons without an effect of the version, with differences of any size."""
     drawn = random.Random(5)
     alarms = 0
     for _ in range(300):

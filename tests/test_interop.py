@@ -85,7 +85,7 @@ class AioquicServer(Child):
         self.port = int(json.loads(self.first_line)["quic"].rsplit(":", 1)[1])
 
     def report(self) -> dict[str, Any]:
-        """Stops the server; what its connections did."""
+        """Stops the server. Returns the events of its connections."""
         self.stop()
         assert self.process.stdout is not None
         result: dict[str, Any] = json.loads(self.process.stdout.read())

@@ -78,7 +78,7 @@ def namespace() -> Iterator[list[str]]:
 
 
 def record(folder: Path, options: tuple[str, ...]) -> None:
-    """A transfer of one file, captured: what runner_check.py wants to find."""
+    """A captured transfer of one file, which runner_check.py must accept."""
     for name in ("sim", "www"):
         (folder / name).mkdir(parents=True)
     (folder / "www" / "file").write_bytes(random.Random(1).randbytes(FILE_BYTES))

@@ -1,4 +1,4 @@
-"""JSON Lines: what is read of files that are complete, cut, or no such files."""
+"""JSON Lines: the values read from files that are complete, cut, or of another kind."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def carry_out(spec: RunSpec, folder: Path) -> dict[str, Any]:
 
 @contextmanager
 def busy() -> Iterator[None]:
-    """Two loops that want the cores, too."""
+    """Two busy loops that compete for the cores."""
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
     yield
     for loop in loops:

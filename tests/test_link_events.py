@@ -1,4 +1,4 @@
-"""`link_events` of an experiment: the same things happen in both arenas, and a late event makes a run void."""
+"""`link_events` of an experiment: both arenas make the same changes, and a late event makes a run void."""
 
 from __future__ import annotations
 

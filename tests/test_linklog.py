@@ -1,4 +1,4 @@
-"""Link logs: what is read, the figures of a log that was worked out by hand, of real runs, and the plots."""
+"""Link logs: reading, the figures of a log computed by hand and of real runs, and the plots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A play while it goes on: what the terminal shows comes from the files as they grow."""
+"""The display of a play under way, which follows the growing files."""
 
 from __future__ import annotations
 

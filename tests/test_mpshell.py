@@ -112,7 +112,7 @@ time.sleep(0.1)
 
 
 def test_links_that_are_due_together_take_turns(tmp_path: Path) -> None:
-    """A fixed order makes the packets of the last path late by the writes of all others, each time."""
+    """With a fixed order, the packets of the last path would always be late by the writes of all others."""
     every_20_ms = tmp_path / "every-20-ms"
     every_20_ms.write_text("20\n")
     names = [f"p{k}" for k in range(8)]
@@ -219,7 +219,7 @@ def test_the_downlink_delivers_what_its_trace_has_and_exits_under_load(trace: Pa
 
 
 def check_log(path: Path, down: dict[str, Any]) -> None:
-    """The log holds what the summary counts."""
+    """The log and the summary have the same counts."""
     lines = path.read_text().splitlines()
     assert lines[0].startswith("# mahimahi mm-link (Downlink) [")
     assert lines[2] == "# queue: droptail [packets=50]"

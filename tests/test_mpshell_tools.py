@@ -546,7 +546,7 @@ def test_a_run_that_did_not_get_its_processor_is_void(trace: Path, tmp_path: Pat
 
 
 def test_a_run_that_was_starved_for_a_moment_is_void(trace: Path, tmp_path: Path) -> None:
-    """Nothing but the hog runs on mpshell's core for 0.2 s in the midst of the flow."""
+    """Only the hog runs on mpshell's core for 0.2 s during the flow."""
     core, *others = sorted(os.sched_getaffinity(0))
     if not others:
         pytest.skip("needs a second core, for the sender")

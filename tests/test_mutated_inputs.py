@@ -1,4 +1,4 @@
-"""Every file that a program reads, slightly or badly wrong: it runs, or ends with one sentence and exit code 2."""
+"""Each file that a program reads, with small or large mistakes: it runs, or ends with one sentence and exit code 2."""
 
 from __future__ import annotations
 

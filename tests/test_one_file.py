@@ -60,7 +60,7 @@ def tree(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def follow(tree: Path, tmp_path: Path) -> Follow:
-    """Runs a step, lines for bash, in the copy; gives what it wrote."""
+    """Runs a step (lines for bash) in the copy. Returns its output."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for name, module in (("railyard", "-m railyard "), ("python", "")):
@@ -153,7 +153,7 @@ ROW = """
 
 
 def test_a_setting_is_one_row(tree: Path, follow: Follow) -> None:
-    """A setting for what the transport can do: options, help, jobs, files, JSON and experiments follow from the row."""
+    """A setting of the transport: options, help, jobs, files, JSON and experiments follow from its row."""
     file = tree / "lib" / "schemes" / "quic_settings.c"
     text = file.read_text(encoding="utf-8")
     file.write_text(

@@ -101,7 +101,7 @@ paths = st.lists(
 
 
 def opportunities(down: Trace, after_ms: int, until_ms: int, offset_ms: int) -> int:
-    """Counted one by one, over as many loops as it takes."""
+    """Opportunities counted one by one, over all loops."""
     loops = range((until_ms + offset_ms) // down.period_ms + 1)
     at = [loop * down.period_ms + int(t) - offset_ms for loop in loops for t in down.opportunities_ms]
     return sum(after_ms < t <= until_ms for t in at)

@@ -434,7 +434,7 @@ def test_no_run_on_the_wall_clock_is_earlier_than_the_oracle(smoke: tuple[Path, 
 @pytest.mark.privileged
 @pytest.mark.slow
 def test_a_second_start_finds_everything_done(smoke: tuple[Path, Any]) -> None:
-    """But for void runs, which it repeats."""
+    """Except for void runs, which it repeats."""
     out, _ = smoke
     counting = [
         file for file in (out / "runs").glob("*/run.json") if not json.loads(file.read_text())["fidelity"]["void"]

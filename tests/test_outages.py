@@ -1,4 +1,4 @@
-"""A play connects wherever a path carries something for three seconds: every scheme, over generated outages."""
+"""A play connects if a path carries packets for three seconds: every scheme, over generated outages."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def simulate(folder: Path, scheme: str = "xlink", **members: Any) -> tuple[int, 
 
 
 def delivered(out: Path, path: str, begin_s: float, end_s: float) -> int:
-    """Bytes that left the downlink of a path in that time: the departures of its log."""
+    """The bytes that left a path's downlink in a span of time, from its log."""
     total = 0
     for line in (out / "links" / f"{path}.down.log").read_text().splitlines():
         fields = line.split()
@@ -171,7 +171,7 @@ class Nat:
         return s
 
     def rebind(self, client_ip: str) -> tuple[int, int]:
-        """The ports before and after; what still comes to the old one is lost."""
+        """The ports before and after. Datagrams to the old one are lost."""
         with self.lock:
             (client,) = [address for address in self.outside if address[0] == client_ip]
             before = self.outside[client]

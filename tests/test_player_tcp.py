@@ -42,7 +42,7 @@ class Server:
         return host, int(port)
 
     def stop(self) -> list[dict[str, Any]]:
-        """Ends the server as an operator would; gives its records."""
+        """Ends the server like an operator. Returns its records."""
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(timeout=10) == 0
         return records(self.log)

@@ -193,7 +193,7 @@ def test_a_play_that_another_campaign_has_is_taken_from_there_under_the_arms_own
 
 @dataclass(frozen=True)
 class RowsPlay:
-    """A row as the figures of other campaigns read a play."""
+    """A play with the members that figures of other campaigns read."""
 
     row: dict[str, Any]
 
@@ -474,7 +474,7 @@ def test_a_dask_worker_that_is_killed_loses_nothing_and_doubles_nothing(
 
 
 def test_a_worker_with_other_pairs_or_other_code_is_refused(population: Population, recipe: Recipe) -> None:
-    """It would draw other viewers, and count them among those of the campaign."""
+    """Otherwise it would draw other viewers and count them as the campaign's."""
     there = Library(population, Path(recipe.traces), recorded=False)
     same = replace(recipe, library_sha256=there.sha256)
     assert run_batch(Batch(same, 1, ((1, (0,)),))).plays == 1

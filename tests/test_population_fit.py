@@ -1,4 +1,4 @@
-"""Viewers who sit still: what their networks offer over time, how much they see, and the fit of the parameters."""
+"""Viewers who sit still: their networks over time, how much they watch, and the fit of the parameters."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ SERVER_STATS = {"stream_bytes_sent", "reinjected_bytes", "retransmitted_bytes", 
 
 
 def play(folder: Path, scheme: str, *arguments: str, server_arguments: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    """Plays the video whole; the server's records."""
+    """Plays the whole video. Returns the server's records."""
     with Server(folder, "--scheme", scheme, "--qlog-dir", str(folder / "qlog"), *server_arguments) as server:
         done = run_player(folder, server.port, "--scheme", scheme, "--insecure", *TWO_PATHS, *arguments)
     assert done.returncode == 0, done.stderr

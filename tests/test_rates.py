@@ -1,4 +1,4 @@
-"""Intervals of the rate of a rare event: what an event is, what ends it has, and how often it covers."""
+"""Intervals of the rate of a rare event: the definition of events, the ends, and the coverage."""
 
 from __future__ import annotations
 
