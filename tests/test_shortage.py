@@ -72,6 +72,8 @@ def test_values_that_are_alike_within_a_play_are_short_of_plays(q: float, plays:
     found = shortage.of_sample(sample(plays), q, interval, "requests", seeds=plays)
     assert found is not None and (found.count, found.needed) == (plays, needed)
     assert carries(sample(needed), q) and not carries(sample(plays), q)
+    share = replace(interval, value=1 - interval.value)  # as efficiency has it, of which higher is better
+    assert shortage.of_sample(sample(plays), q, share, "requests", seeds=plays) == found
 
 
 def test_where_plays_overlap_more_of_them_are_not_asked_for() -> None:

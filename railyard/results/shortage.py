@@ -84,7 +84,7 @@ def of_sample(sample: Sample, q: float, interval: Interval, things: str, seeds: 
         return few
     if (wanted := quantiles.windows_for(q)) > sample.layout.windows:
         return of_windows(sample.layout, wanted / sample.layout.windows)
-    return of_windows(sample.layout, quantiles.growth_to_carry(sample, interval.value, q))
+    return of_windows(sample.layout, quantiles.growth_to_carry(sample, q))
 
 
 def of_rate(sums: rates.Sums, layout: Layout, interval: Interval) -> Shortage | None:

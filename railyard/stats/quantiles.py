@@ -149,9 +149,10 @@ def carrying_count(sample: Sample, value: float, level: float = LEVEL) -> float:
     )
 
 
-def growth_to_carry(sample: Sample, value: float, q: float, level: float = LEVEL) -> float:
+def growth_to_carry(sample: Sample, q: float, level: float = LEVEL) -> float:
     """The factor by which windows of trace must grow to carry the q-quantile, if the effective number of values and the
     units on the rarer side grow as they do. At least 1, and rounded up to 2 %."""
+    value = float(sample.lower[place(sample.count, q)])
     units, effective, wanted = _freedom(sample, value) + 1, effective_count(sample, value), values_for(q)
     factor = max(1.0, wanted / effective)
 
