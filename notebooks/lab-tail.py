@@ -26,7 +26,7 @@ also_as_pictures()
 
 
 def play(seeds: int) -> rr.Campaign:
-    """One path, two paths, two paths with re-injection, from so many places of one pair of traces."""
+    """One path, two paths, two paths with re-injection, from `seeds` places of one pair of traces."""
     player = {"player.duration_s": 6, "player.bitrate": "2.5mbps", "player.chunk_bytes": 131072}
     schemes = [{"scheme": "sp", "path": "primary"}, "vanilla-mp", "xlink"]
     settings = player | {"schemes": schemes, "start_offset_ms": "spread", "time_limit_s": 30}

@@ -28,7 +28,7 @@ from railyard.run.arena import arena_of
 from railyard.run.runspec import RunSpec
 from railyard.traces.library import find_pair
 
-PARTINGS = 6  # the gate shows where the runs part for at most so many failed rows
+PARTINGS = 6  # failed rows for which the gate shows where the runs part
 MOST_HUNG = 1  # a run that hangs takes minutes, and one decides the verdict: no further run begins
 REFUSAL_LIMIT_S = 10.0  # a program that refuses a row ends at once
 

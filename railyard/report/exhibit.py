@@ -77,8 +77,8 @@ class PaperValue(StrictModel):
 
 
 class Wants(StrictModel):
-    """So many independent units, such as viewers, decide a claim with probability 80 %, if the figure is as it is here.
-    Not sure: fewer do not carry an interval, and so many may not decide it."""
+    """How many independent units, such as viewers, decide a claim with probability 80 % if the figure is as it is
+    here. Not `sure`: fewer units do not carry an interval, and this number may not decide the claim."""
 
     units: int
     sure: bool

@@ -284,7 +284,7 @@ PLAYS = StoredTable(
         Field("duration_s", DOUBLE, "length of the video, s"),
         Field("first_frame_bytes", LONG, "size of the first frame"),
         Field("cross_isp_percent", DOUBLE, "what crossing operators adds to the secondary path's delay, %"),
-        Field("watched_s", DOUBLE, "so much of the video is seen, then the viewer turns to another, s"),
+        Field("watched_s", DOUBLE, "play time of the video after which the viewer turns to another one, s"),
         Field("path_mbps", REALS, "mean rate of each path that others leave, Mbps"),
         Field("base_rtt_ms", REALS, "base RTT of each path, ms"),
         Field("queues", pa.list_(STRING), "queue of each path"),

@@ -94,7 +94,7 @@ class Scenario(Experiment):
     # Changes of paths by the client: schemes of libxlink alone have an interface for them.
     path_events: Annotated[str, Field(pattern=PATH_EVENTS)] | None = None
 
-    # A single request of so many bytes, in place of a video: nothing is played before all of it is there.
+    # Bytes of a single request, in place of a video: nothing is played before all of it has arrived.
     load_bytes: Annotated[int, Field(ge=100_000, le=1 << 30)] | None = None
 
     @model_validator(mode="before")

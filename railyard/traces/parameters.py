@@ -148,7 +148,7 @@ class PathModel(StrictModel):
     link: LinkSettings | None = None
     """Further settings of the link (links.md), such as the wake-up of its radio."""
     grant_ms: Annotated[int, Field(ge=1, le=STEP_MS)]
-    """The scheduler of the cell serves the path every so many ms; divides 100."""
+    """The interval at which the scheduler of the cell serves the path, ms; a divisor of 100."""
     body: Body
     dip_level: DipLevel
     handoffs: Handoffs

@@ -83,7 +83,7 @@ def measure(settings: Settings) -> Measured:
 
 
 def _checked(spec: FitSpec, figures: Sequence[float], viewers: int) -> list[Row]:
-    """What so many viewers have, without the quantiles that they do not carry."""
+    """The moments of `viewers` viewers, without the quantiles that they do not carry."""
     rows = []
     for moment, value in zip([*spec.moments, *spec.held_out], figures, strict=True):
         needed = quantiles.values_for(moment.q) if moment.q else 0

@@ -56,7 +56,7 @@ class Cell:
     reason: str | None = None
     seconds: float | None = None
     seen: dict[str, Any] | None = None
-    passed: int | None = None  # so many times of `tries`, if it depends on chance
+    passed: int | None = None  # number of passed `tries`, if it depends on chance
     tries: int = 1
 
     def sign(self) -> str:

@@ -27,7 +27,7 @@ class PlaceRule(Strict):
     before_mbps: float = Field(ge=0)
     others_mbps: float = Field(default=0, ge=0)
     room_ms: int = Field(ge=0)
-    """So much of the trace must follow the beginning of the outage."""
+    """The least part of the trace from the beginning of the outage on."""
     most: int = Field(default=1, ge=1)
 
     def words(self) -> str:

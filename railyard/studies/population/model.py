@@ -257,7 +257,8 @@ class Video(StrictModel):
     max_buffer_ms: Annotated[int, Field(ge=100, le=600_000)] = 10_000
     watching: Watching = Watching(to_the_end=1.0, early=1.0)
     videos: Annotated[int, Field(ge=1, le=100)] = 1
-    """So many alike, one after the other over one connection; play-time left and thresholds are of the first."""
+    """The number of equal videos, one after the other over one connection. Play-time left and thresholds are of the
+    first."""
 
     def with_videos(self, videos: int) -> Video:
         return self.model_copy(update={"videos": videos})
@@ -334,7 +335,7 @@ class PopulationExhibit(PaperClaims):
     population: Name = "population"
     arms: list[str] = Field(min_length=2)
     videos: Annotated[int, Field(ge=1, le=100)] = 1
-    """So many videos over one connection, instead of one."""
+    """The number of videos over one connection."""
 
 
 class Fitted(StrictModel):
