@@ -254,9 +254,8 @@ class DaskExecutor:
             from distributed import as_completed as dask_completed  # noqa: PLC0415
         except ImportError:
             raise UserError("--set scheduler= needs Dask: pip install 'railyard[dask]'.") from None
-        logging.getLogger("distributed.client").setLevel(
-            logging.CRITICAL
-        )  # its log of a lost scheduler is replaced by the sentence below
+        # A lost scheduler ends the command with a sentence instead of the client's log.
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
 
         try:
             client: Any = Client(self.address, timeout=CONNECT_LIMIT_S, set_as_default=False)
