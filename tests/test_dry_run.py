@@ -11,6 +11,7 @@ from conftest import good
 from in_process import railyard
 from railyard.experiment.model import load_experiment
 from railyard.results.estimate import FEWEST_RUNS, estimate, rates
+from railyard.run import vkernel
 from railyard.run.resolve import resolve
 
 YAML = """\
@@ -54,6 +55,20 @@ def test_play_time_left_is_not_measured(tmp_path: Path) -> None:
     done = railyard("run", str(file), "--dry-run")
     assert done.stdout.startswith("Runs that measure play-time left come first, and are not counted here")
     assert "8 runs in sim." in done.stdout and list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("outdated", [False, True])
+def test_a_kernel_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outdated: bool) -> None:
+    monkeypatch.setattr(vkernel, "build", lambda: pytest.fail("it builds a kernel"))
+    monkeypatch.delenv("RAILYARD_KERNEL", raising=False)
+    if outdated:
+        (tmp_path / "linux").touch()
+    said = "has another record of its origin, so" if outdated else "The first run in the kernel arena builds its kernel"
+    for words in ([str(experiment(tmp_path, arena="kernel"))], ["fig13", "--arena", "kernel"]):
+        done = good(railyard("run", *words, "--dry-run", RAILYARD_KERNEL_CACHE=str(tmp_path)))
+        assert said in done.stdout and re.search(r"^[0-9]+ runs in kernel\.$", done.stdout, re.MULTILINE)
+    wrong = experiment(tmp_path, arena="kernel", more=", {stack: unknown}")
+    assert railyard("run", str(wrong), "--dry-run", RAILYARD_KERNEL_CACHE=str(tmp_path)).returncode == 2
 
 
 def test_on_the_wall_clock_the_lengths_of_the_videos_tell(tmp_path: Path) -> None:

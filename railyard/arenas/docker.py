@@ -104,8 +104,11 @@ class Docker(WallClock):
         return {}
 
     def check(self) -> None:
-        containers.check_engine()
+        self.look()
         containers.sweep()
+
+    def look(self) -> None:
+        containers.check_engine()
 
     def site(self, spec: RunSpec, run_dir: Path) -> Containers:
         return Containers(spec, run_dir)

@@ -274,16 +274,20 @@ class Kernel(Arena):
 
     def check(self) -> None:
         """Builds a kernel first if there is none or it is out of date."""
+        if (sentence := self.look()) is not None:
+            print(sentence, file=sys.stderr)
+            vkernel.build()
+
+    def look(self) -> str | None:
         check_tools(TOOLS)
         minutes = f"{vkernel.MINUTES} minutes of processor time"
         if vkernel.at_hand() is None:
             vkernel.check_recipe()
-            print(f"The first run in the kernel arena builds its kernel: about {minutes}.", file=sys.stderr)
-            vkernel.build()
-        elif (changed := vkernel.stale()) is not None:
+            return f"The first run in the kernel arena builds its kernel: about {minutes}."
+        if (changed := vkernel.stale()) is not None:
             other = f"The kernel in {vkernel.cache_folder()} has another {changed}"
-            print(f"{other}, so the right one is taken or built: up to {minutes}.", file=sys.stderr)
-            vkernel.build()
+            return f"{other}, so the right one is taken or built: up to {minutes}."
+        return None
 
     def why_not(self) -> str | None:
         return vkernel.why_not()

@@ -30,7 +30,7 @@ from railyard.run.folders import OUT_HELP, shown
 from railyard.run.resolve import not_run, qlog_of, resolve, warnings
 from railyard.studies import thresholds
 from railyard.studies.exhibits import registry
-from railyard.studies.request import VIRTUAL, RunRequest, refuse
+from railyard.studies.request import VIRTUAL, RunRequest, prepare, refuse
 
 console = new_console()
 _tell = teller(console)
@@ -131,14 +131,14 @@ def run(
     checked = checked.model_copy(update={name: value for name, value in changes.items() if value is not None})
     if arena_of(checked.arena).exact:
         refuse({"--keep-awake": keep_awake, "--real-time": real_time, "--repeat-budget": repeat_budget}, VIRTUAL)
-    arena_of(checked.arena).check()
+    prepare([arena_of(checked.arena)], _tell, dry_run=dry_run)
     if (outdated := changed_since_built(arena_of(checked.arena).program_names)) is not None:
         _tell(f"warning: {outdated}")
     if dry_run:
         checked = thresholds.left_open(checked, _tell)
     else:
         checked = thresholds.resolved(checked, document, out or RESULTS_DIR, arena_of("sim").default_jobs(), _tell)
-    specs = resolve(checked, document)
+    specs = resolve(checked, document, dry_run=dry_run)
     for warning in warnings(specs):
         _tell(f"warning: {warning}")
     checked = checked.model_copy(update={"qlog": qlog_of(checked, len(specs))})

@@ -55,10 +55,15 @@ class Arena(ABC):
         """Prepares the machine for runs and ends processes that killed runs left. May take minutes. Raises UserError
         with the requirement that is missing."""
 
+    def look(self) -> str | None:
+        """As check(), but changes nothing. Returns a sentence about what check() would build. None: nothing."""
+        self.check()
+        return None
+
     def why_not(self) -> str | None:
         """Why runs cannot start on this machine. None: they can."""
         try:
-            self.check()
+            self.look()
         except UserError as error:
             return str(error)
         return None

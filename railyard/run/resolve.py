@@ -319,9 +319,12 @@ def _refuse_schemes(experiment: Experiment, document: YamlDocument, where: Arena
     _refuse_foresight(experiment, document)
 
 
-def resolve(experiment: Experiment, document: YamlDocument, programs: dict[str, str] | None = None) -> list[RunSpec]:
+def resolve(
+    experiment: Experiment, document: YamlDocument, programs: dict[str, str] | None = None, *, dry_run: bool = False
+) -> list[RunSpec]:
     """All runs that the experiment's arena can do, seed by seed, so that the schemes of a seed run close in time.
-    `programs`: the SHA-256 of each program of the runs. None: those of this installation."""
+    `programs`: the SHA-256 of each program of the runs. None: those of this installation. `dry_run`: the runs are only
+    counted, so they need no kernel if theirs is not built."""
     where = arena_of(experiment.arena)
     _refuse_schemes(experiment, document, where)
     if programs is None:
@@ -341,7 +344,7 @@ def resolve(experiment: Experiment, document: YamlDocument, programs: dict[str, 
         keep_awake=experiment.keep_awake,
         real_time=experiment.real_time,
         programs_sha256=programs,
-        kernel=where.machine(),
+        kernel=None if dry_run and where.look() else where.machine(),
         bottlenecks=_bottlenecks(experiment, document.path.parent),
         flows=_flows(experiment, document),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +10,8 @@ from rich.console import Console
 
 from railyard.base.errors import UserError
 from railyard.report.exhibit import Size
+from railyard.run.arena import Arena
+from railyard.run.folders import Tell
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,15 @@ class RunRequest:
         """Refuses options of runs on the wall clock. Raises UserError."""
         wall = {"--keep-awake": self.keep_awake, "--real-time": self.real_time, "--repeat-budget": self.repeat_budget_s}
         refuse(wall, VIRTUAL)
+
+
+def prepare(arenas: Iterable[Arena], tell: Tell, *, dry_run: bool) -> None:
+    """Prepares the machine for runs in some arenas, or with `dry_run` says what would be built. Raises UserError."""
+    for arena in arenas:
+        if not dry_run:
+            arena.check()
+        elif (sentence := arena.look()) is not None:
+            tell(sentence)
 
 
 VIRTUAL = "these runs are in virtual time, where nothing is late"

@@ -27,7 +27,7 @@ from railyard.run.folders import Identity, results_folder, shown
 from railyard.run.resolve import not_run
 from railyard.studies.exhibits import registry
 from railyard.studies.exhibits.spec import ExhibitSpec, all_runs, experiments
-from railyard.studies.request import RunRequest, refuse
+from railyard.studies.request import RunRequest, prepare, refuse
 
 VERDICT_STYLE = {"holds": "green", "partly": "yellow", "does not hold": "red", "not decided": "cyan"}
 
@@ -105,12 +105,11 @@ def _identity(made: Exhibit) -> Identity:
 
 def _with_runs(spec: ExhibitSpec, document: YamlDocument, request: RunRequest, make: registry.Builder) -> bool:
     parts = experiments(spec, document)
-    specs = all_runs(parts)
-    arenas = [arena_of(arena) for arena in {run.arena for run in specs}]
+    arenas = [arena_of(arena) for arena in {experiment.arena for _, experiment, _ in parts}]
     if all(arena.exact for arena in arenas):
         request.refuse_wall_clock()
-    for arena in arenas:
-        arena.check()
+    prepare(arenas, teller(request.console), dry_run=request.dry_run)
+    specs = all_runs(parts, dry_run=request.dry_run)
     exhibit = spec.model_dump(mode="json", exclude={"name", "description", "command", "claims"})
     described = spec.model_dump(mode="json", exclude={"claims"})
     asked = request.repeat_budget_s

@@ -118,9 +118,11 @@ def _places(spec: ExhibitSpec, document: YamlDocument, pair_data: Any) -> list[A
     return find_places(pair, spec.places, spec.change.places)
 
 
-def all_runs(parts: list[tuple[Part, Experiment, YamlDocument]]) -> list[RunSpec]:
-    """All runs of all parts. Raises UserError if two would have the same folder."""
-    runs = [run for part, experiment, inner in parts for run in labelled(resolve(experiment, inner), part)]
+def all_runs(parts: list[tuple[Part, Experiment, YamlDocument]], *, dry_run: bool) -> list[RunSpec]:
+    """All runs of all parts; `dry_run` as for resolve(). Raises UserError if two would have the same folder."""
+    runs = [
+        run for part, experiment, inner in parts for run in labelled(resolve(experiment, inner, dry_run=dry_run), part)
+    ]
     seen: set[str] = set()
     for run in runs:
         if run.run_id in seen:
