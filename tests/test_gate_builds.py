@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
+from kernel_machine import gone
 from railyard.base.paths import ROOT
 from railyard.gate import build
 from railyard.gate.suite import SUITES_DIR
@@ -80,6 +83,38 @@ def smaller(folder: Path, **fields: Any) -> Path:
     file = folder / "smaller.yaml"
     file.write_text(yaml.safe_dump(suite | fields))
     return file
+
+
+GATES_BUILD = "from railyard.gate import build; build._make(Path('tree'), Path('log'))"
+KERNELS_BUILD = "from railyard.run import vkernel; vkernel.RECIPE = Path(); vkernel.build()"
+
+
+@pytest.mark.parametrize("code", [GATES_BUILD, KERNELS_BUILD])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_build_ends_with_the_command_that_began_it(tmp_path: Path, code: str, number: signal.Signals) -> None:
+    """`make` keeps compilers, which end with it."""
+    for name, text in (
+        ("make", "trap 'kill $!; exit 1' TERM\nsleep 50 & echo $$ $! >new; mv new pids; wait"),
+        ("build.sh", "exec ./make"),
+        ("check-source.sh", ""),
+    ):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    code = f"import sys; from pathlib import Path; sys.path.insert(0, {str(ROOT)!r}); {code}"
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=tmp_path, env=os.environ | {"PATH": path}, stderr=subprocess.DEVNULL
+    ) as command:
+        while not (tmp_path / "pids").exists():
+            assert command.poll() is None
+            time.sleep(0.01)
+        command.send_signal(number)
+        command.wait(60)
+    for pid in map(int, (tmp_path / "pids").read_text().split()):
+        deadline = time.monotonic() + 20
+        while not gone(pid) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert gone(pid)
 
 
 COMMENT = ("transport/scheduler/scheduler.c", "/* The class", "/* A comment. */\n/* The class")

@@ -18,6 +18,7 @@ from railyard.arenas.kernel import kernel_machine
 from railyard.base.errors import UserError
 from railyard.base.paths import IN_CHECKOUT, ROOT
 from railyard.base.provenance import GIT, git_state, sha256_of
+from railyard.run import children
 from railyard.run.runspec import KernelMachine
 
 GATE_DIR = ROOT / "build" / "gate"
@@ -80,15 +81,12 @@ def _make(tree: Path, log: Path, folder: str = "build/bin") -> Path:
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "VARIANT")}
     jobs = len(os.sched_getaffinity(0))
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as output:
-        done = subprocess.run(
-            ["make", "-C", str(tree), f"-j{jobs}", f"BIN={folder}", "FAST_LINK=1", f"{folder}/{PROGRAM}"],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            check=False,
-            env=environment,
-            timeout=BUILD_LIMIT_S,
-        )
+    command = ["make", "-C", str(tree), f"-j{jobs}", f"BIN={folder}", "FAST_LINK=1", f"{folder}/{PROGRAM}"]
+    try:
+        with log.open("wb") as output:
+            done = children.built(command, BUILD_LIMIT_S, stdout=output, stderr=subprocess.STDOUT, env=environment)
+    except subprocess.TimeoutExpired:
+        raise UserError(f"{PROGRAM} of {tree} was not built within {BUILD_LIMIT_S:g} s, see {log}.") from None
     program = tree / folder / PROGRAM
     if done.returncode != 0 or not program.is_file():
         lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]

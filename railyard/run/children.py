@@ -1,13 +1,15 @@
-"""Starts and stops the processes that carry out runs. They end with this process, however it ends."""
+"""Starts and stops processes of runs and builds. They end with this process."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
+import subprocess
+import threading
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,3 +33,38 @@ async def stop(process: Process, limit_s: float) -> None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def _interrupted_by_signals() -> Iterator[None]:
+    """SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, _interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def built(command: Sequence[str], limit_s: float | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Carries out a build. A signal that ends this process, or the limit, also ends what the build has started. Raises
+    KeyboardInterrupt, or subprocess.TimeoutExpired."""
+    words = ("setpriv", "--pdeathsig", "TERM", "--", *command)
+    with (
+        _interrupted_by_signals(),
+        subprocess.Popen(words, stdin=subprocess.DEVNULL, process_group=0, text=True, **options) as process,
+    ):
+        try:
+            output, _ = process.communicate(timeout=limit_s)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
+            raise
+    return subprocess.CompletedProcess(words, process.returncode, output)

@@ -13,6 +13,7 @@ from pathlib import Path
 from railyard.base.errors import UserError
 from railyard.base.paths import PROGRAM_NAMES, ROOT, program
 from railyard.base.provenance import sha256_of
+from railyard.run import children
 
 RECIPE = ROOT / "emulator" / "kernel"
 MADE_FROM = {"patch": "linux.patch", "options": "options", "recipe": "build.sh"}
@@ -111,7 +112,7 @@ def build() -> Path:
     UserError."""
     done = subprocess.run([RECIPE / "check-source.sh"], text=True, check=False)
     if done.returncode == 0:
-        done = subprocess.run([RECIPE / "build.sh"], stdout=subprocess.PIPE, text=True, check=False)
+        done = children.built([str(RECIPE / "build.sh")], stdout=subprocess.PIPE)
     if done.returncode != 0:
         raise UserError("there is no kernel for the kernel arena; see above, or name one with RAILYARD_KERNEL.")
     return Path(done.stdout.strip())
