@@ -432,13 +432,17 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]
             process.wait()
 
 
-def _killed_under_way(address: str, process: subprocess.Popen[bytes], out: Path, *more: str) -> tuple[int, str]:
-    """Kills the process once the first part of a campaign on the cluster is there. Returns the campaign's exit code and
-    output."""
+def _wait_for_workers(address: str) -> None:
     from distributed import Client  # noqa: PLC0415  slow to import
 
     with Client(address, timeout=30, set_as_default=False) as client:
         client.wait_for_workers(2, timeout=60)
+
+
+def _killed_under_way(address: str, process: subprocess.Popen[bytes], out: Path, *more: str) -> tuple[int, str]:
+    """Kills the process once the first part of a campaign on the cluster is there. Returns the campaign's exit code and
+    output."""
+    _wait_for_workers(address)
     command = _campaign(out, *more, f"scheduler={address}")
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=ROOT) as campaign:
         wait_until(lambda: list(out.glob("parts/part-*")) or campaign.poll() is not None, "the first part", 60)
@@ -471,6 +475,26 @@ def test_a_dask_worker_that_is_killed_loses_nothing_and_doubles_nothing(
     assert set(Counter((row["viewer"], row["arm"]) for row in rows).values()) == {1}
     subprocess.run(_campaign(tmp_path / "local", *more), check=True, capture_output=True, cwd=ROOT)
     assert _figures(rows) == _figures(read_plays(tmp_path / "local" / "plays.parquet"))
+
+
+def test_plays_without_a_worker_say_so_once_and_go_on_when_one_comes(
+    cluster: tuple[str, list[subprocess.Popen[bytes]]], recipe: Recipe, tmp_path: Path
+) -> None:
+    address, processes = cluster
+    told, (_, *workers) = list[str](), processes
+
+    def tell(sentence: str) -> None:
+        told.append(sentence)
+        processes.append(subprocess.Popen(workers[0].args, cwd=tmp_path, stderr=subprocess.DEVNULL))
+
+    _wait_for_workers(address)
+    results = DaskExecutor(address, tell).results(Batch(recipe, 1, ((number, (0,)),)) for number in range(40))
+    plays = next(results).plays
+    for worker in workers:
+        worker.kill()
+    assert plays + sum(played.plays for played in results) == 40
+    start = f"dask worker {address} --nthreads 1"
+    assert told == [f"{address} has no worker; the plays wait until you start one: `{start}`"]
 
 
 def test_a_worker_with_other_pairs_or_other_code_is_refused(population: Population, recipe: Recipe) -> None:

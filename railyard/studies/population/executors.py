@@ -14,10 +14,12 @@ import logging
 import multiprocessing
 import os
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -40,6 +42,8 @@ MOST_TRIES = 4
 LOCAL_WINDOW = 2
 DASK_WINDOW = 1000
 CONNECT_LIMIT_S = 15
+POLL_S = 0.1  # between two looks for plays that have ended
+LOOK_EVERY_S = 2.0  # between two looks for workers, while none ends
 CODE_SHA256 = code_sha256()  # as this process imported it, since a worker may have started before an update
 
 
@@ -264,8 +268,6 @@ class DaskExecutor:
                 f"there is no Dask scheduler at {self.address} ({type(error).__name__}); start one with "
                 "`dask scheduler` and give its address with --set scheduler=tcp://HOST:PORT."
             ) from None
-        if not client.scheduler_info()["workers"]:
-            self.tell(f"{self.address} has no worker yet; the plays wait for one")
         waiting, running = iter(batches), dict[str, Batch]()
 
         def begin(most: int) -> list[Any]:
@@ -276,7 +278,7 @@ class DaskExecutor:
 
         try:
             completed = dask_completed(begin(DASK_WINDOW), loop=client.loop)
-            for future in completed:
+            for future in self._as_they_end(client, completed):
                 batch = running.pop(future.key)
                 if isinstance(failure := future.exception(), KilledWorker):
                     yield _set_aside(batch, f"workers of {self.address} died too often on its batch: {failure}")
@@ -291,3 +293,20 @@ class DaskExecutor:
             ) from None
         finally:
             client.close()
+
+    def _as_they_end(self, client: Any, completed: Any) -> Iterator[Any]:
+        """The futures in the order of their ends. Says so if the scheduler has no worker, once until one comes."""
+        has_worker, next_look = True, 0.0
+        while not completed.is_empty():
+            if completed.has_ready():
+                yield next(completed)
+            elif time.monotonic() < next_look:
+                time.sleep(POLL_S)
+            else:
+                next_look = time.monotonic() + LOOK_EVERY_S
+                had_worker = has_worker
+                with suppress(OSError):  # a lost scheduler cancels the futures
+                    has_worker = bool(client.scheduler_info()["workers"])
+                if had_worker and not has_worker:
+                    start = f"dask worker {self.address} --nthreads 1"
+                    self.tell(f"{self.address} has no worker; the plays wait until you start one: `{start}`")
