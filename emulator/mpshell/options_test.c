@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -5,54 +6,52 @@
 #include "tests/unit.h"
 #include "emulator/mpshell/command_line.h"
 
-#define WIFI_SPEC "wifi:up=a,down=b,delay=10"
-#define WIFI      "--path", WIFI_SPEC
+#define WIFI "--path wifi:up=a,down=b,delay=10 "
 
-static bool parse(mp_options *options, char **argv, char error[512]) {
-    int argc = 0;
-    while (argv[argc])
-        argc++;
+static char line[4096]; /* of the last parse(), cut into words, to which the options point */
+
+/* Parses the words of a line; '' is an empty one. */
+static bool parse(mp_options *options, const char *text, char error[512]) {
+    char *argv[2 * MP_MAX_PATHS + 16] = {"mpshell"};
+    int argc = 1;
+    snprintf(line, sizeof line, "%s", text);
+    for (char *word = strtok(line, " "); word; word = strtok(NULL, " "))
+        argv[argc++] = strcmp(word, "''") == 0 ? "" : word;
     return mp_options_parse(options, argc, argv, error, 512);
 }
 
 #define OPTIONS_TEST(name) TEST_OF(name, mp_options, o, mp_options_free)
 
-static void assert_parsed(mp_options *options, char **argv) {
+static void assert_parsed(mp_options *options, const char *text) {
     char error[512] = "";
-    if (!parse(options, argv, error))
+    if (!parse(options, text, error))
         fail_msg("%s", error);
 }
 
-static void refuses(char **argv, const char *text) {
+static void refuses(const char *text, const char *sentence) {
     mp_options o;
     char error[512] = "";
-    assert_false(parse(&o, argv, error));
-    if (!strstr(error, text))
-        fail_msg("\"%s\" does not say \"%s\"", error, text);
+    assert_false(parse(&o, text, error));
+    if (!strstr(error, sentence))
+        fail_msg("\"%s\" does not say \"%s\"", error, sentence);
     mp_options_free(&o);
 }
 
+/* Refuses each case's text in the place of the format's %s. */
+static void refuses_each(const char *format, const char *const cases[][2], size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        char text[512];
+        snprintf(text, sizeof text, format, cases[i][0]);
+        refuses(text, cases[i][1]);
+    }
+}
+
+#define REFUSES_EACH(format, cases) refuses_each(format, cases, sizeof(cases) / sizeof((cases)[0]))
+
 OPTIONS_TEST(reads_every_option) {
-    char *argv[] = {"mpshell",
-                    "--path",
-                    "wifi:up=u,down=d,delay=15.25,queue=droptail:packets=100:bytes=9000,loss=0.01,once",
-                    "--path",
-                    "lte-2:delay=0,down=x,up=y",
-                    "--seed",
-                    "42",
-                    "--log-dir",
-                    "logs",
-                    "--start-offset",
-                    "1500",
-                    "--mptcp",
-                    "--mptcp-subflows",
-                    "3",
-                    "--",
-                    "sh",
-                    "-c",
-                    "--seed",
-                    NULL};
-    assert_parsed(o, argv);
+    assert_parsed(o, "--path wifi:up=u,down=d,delay=15.25,queue=droptail:packets=100:bytes=9000,loss=0.01,once "
+                     "--path lte-2:delay=0,down=x,up=y --seed 42 --log-dir logs --start-offset 1500 "
+                     "--mptcp --mptcp-subflows 3 -- sh -c --seed");
     assert_int_equal(o->path_count, 2);
     assert_string_equal(o->paths[0].name, "wifi");
     assert_string_equal(o->paths[0].settings[0].trace, "u");
@@ -77,8 +76,7 @@ OPTIONS_TEST(reads_every_option) {
 }
 
 OPTIONS_TEST(the_command_needs_no_dashes_before_it) {
-    char *argv[] = {"mpshell", WIFI, "--summary", "s.json", "ls", "-l", NULL};
-    assert_parsed(o, argv);
+    assert_parsed(o, WIFI "--summary s.json ls -l");
     assert_string_equal(o->command[0], "ls");
     assert_string_equal(o->command[1], "-l");
     assert_string_equal(o->summary, "s.json");
@@ -86,16 +84,12 @@ OPTIONS_TEST(the_command_needs_no_dashes_before_it) {
 }
 
 OPTIONS_TEST(help_needs_nothing_else) {
-    char *argv[] = {"mpshell", "--help", NULL};
-    assert_parsed(o, argv);
+    assert_parsed(o, "--help");
     assert_true(o->help);
 }
 
 TEST(tells_what_is_wrong) {
-    static const struct {
-        char *path;
-        const char *what;
-    } cases[] = {
+    static const char *const cases[][2] = {
         {"wifi", "up is missing"},
         {"wifi:", "up is missing"},
         {"wifi:,up=a", "is not one of"},
@@ -118,27 +112,37 @@ TEST(tells_what_is_wrong) {
         {"abcdefghijklmnop:up=a,down=b,delay=1", "at most 15"},
         {"lte:up=a,down=b,delay=1", "two paths are named lte"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char *argv[] = {"mpshell", "--path", "lte:up=a,down=b,delay=1", "--path", cases[i].path, "--", "sh", NULL};
-        refuses(argv, cases[i].what);
-    }
+    REFUSES_EACH("--path lte:up=a,down=b,delay=1 --path %s -- sh", cases);
 }
 
 OPTIONS_TEST(some_options_may_be_repeated) {
-    char *argv[] = {"mpshell", WIFI, "--sysctl", "net.a=1", "--sysctl", "net.b=2", "--control", "s", "sh", NULL};
-    assert_parsed(o, argv);
+    assert_parsed(o, WIFI "--sysctl net.a=1 --sysctl net.b=2 --control s sh");
     assert_int_equal(o->sysctl_count, 2);
     assert_string_equal(o->sysctls[1], "net.b=2");
     assert_int_equal(o->control[0], '/'); /* absolute, so that COMMAND finds it from any directory */
     assert_string_equal(strrchr(o->control, '/'), "/s");
 }
 
-static void write_config(const char *text, char name[32]) {
-    strcpy(name, "/tmp/options_test.XXXXXX");
-    int fd = mkstemp(name);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-    close(fd);
+static char config[] = "/tmp/options_test.XXXXXX"; /* file of the test program */
+
+static int make_config(void **state) {
+    (void)state;
+    int fd = mkstemp(config);
+    return fd < 0 || close(fd) != 0;
+}
+
+static int remove_config(void **state) {
+    (void)state;
+    return remove(config);
+}
+
+/* Writes the file. Returns a command line with it, after these options. */
+static const char *with_config(const char *options, const char *text) {
+    static char words[512];
+    FILE *file = fopen(config, "w");
+    assert_true(file && fputs(text, file) >= 0 && fclose(file) == 0);
+    snprintf(words, sizeof words, "%s --config %s -- sh", options, config);
+    return words;
 }
 
 static const char yaml[] = "seed: 9\n"
@@ -161,12 +165,8 @@ static const char json[] = "{\n\t\"seed\": 9, \"log-dir\": \"logs\", \"mptcp\": 
 TEST(a_configuration_file_says_what_options_say) {
     static const char *const files[] = {yaml, json};
     for (size_t i = 0; i < 2; i++) {
-        char name[32];
-        char error[512] = "";
         mp_options o;
-        write_config(files[i], name);
-        char *argv[] = {"mpshell", "--config", name, "--", "sh", NULL};
-        assert_true(parse(&o, argv, error));
+        assert_parsed(&o, with_config("", files[i]));
         assert_int_equal(o.path_count, 2);
         assert_int_equal(o.seed, 9);
         assert_true(o.mptcp);
@@ -178,45 +178,23 @@ TEST(a_configuration_file_says_what_options_say) {
         assert_string_equal(o.paths[1].name, "lte");
         assert_string_equal(o.paths[1].settings[0].config.queue, "codel:packets=10");
         mp_options_free(&o);
-        unlink(name);
     }
 }
 
-TEST(options_go_before_the_configuration_file) {
-    char name[32];
-    char error[512] = "";
-    mp_options o;
-    write_config(yaml, name);
-    char *argv[] = {"mpshell",
-                    "--path",
-                    "wifi:delay=7,down=c",
-                    "--seed",
-                    "3",
-                    "--path",
-                    "sat:up=x,down=y,delay=300",
-                    "--config",
-                    name,
-                    "--",
-                    "sh",
-                    NULL};
-    assert_true(parse(&o, argv, error));
-    assert_int_equal(o.path_count, 3);
-    assert_int_equal(o.seed, 3);
-    assert_string_equal(o.paths[0].settings[0].trace, "a");
-    assert_string_equal(o.paths[0].settings[1].trace, "c");
-    assert_int_equal(o.paths[0].settings[0].config.delay_us, 7000);
-    assert_int_equal(o.paths[0].settings[1].config.delay_us, 7000);
-    assert_true(o.paths[0].settings[0].config.once);
-    assert_string_equal(o.paths[2].name, "sat");
-    mp_options_free(&o);
-    unlink(name);
+OPTIONS_TEST(options_go_before_the_configuration_file) {
+    assert_parsed(o, with_config("--path wifi:delay=7,down=c --seed 3 --path sat:up=x,down=y,delay=300", yaml));
+    assert_int_equal(o->path_count, 3);
+    assert_int_equal(o->seed, 3);
+    assert_string_equal(o->paths[0].settings[0].trace, "a");
+    assert_string_equal(o->paths[0].settings[1].trace, "c");
+    assert_int_equal(o->paths[0].settings[0].config.delay_us, 7000);
+    assert_int_equal(o->paths[0].settings[1].config.delay_us, 7000);
+    assert_true(o->paths[0].settings[0].config.once);
+    assert_string_equal(o->paths[2].name, "sat");
 }
 
 TEST(tells_what_is_wrong_in_a_configuration_file) {
-    static const struct {
-        const char *text;
-        const char *what;
-    } cases[] = {
+    static const char *const cases[][2] = {
         {"", ", line 1: the file is empty"},
         {"paths: [\n", "line 2: this is not YAML"},
         {"- a\n", ", line 1: a list of OPTION: VALUE"},
@@ -236,98 +214,53 @@ TEST(tells_what_is_wrong_in_a_configuration_file) {
         {"paths:\n  - {name: a, up: x, down: y}\n", "delay is missing"},
         {"seed: \"1\\0\"\n", ", line 1: one text or number"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char name[32];
-        write_config(cases[i].text, name);
-        char *argv[] = {"mpshell", "--config", name, "--", "sh", NULL};
-        refuses(argv, cases[i].what);
-        unlink(name);
-    }
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        refuses(with_config("", cases[i][0]), cases[i][1]);
 }
 
 TEST(tells_what_is_missing_or_unknown) {
-    static char *const lines[][8] = {
-        {"mpshell", "--", "sh", NULL},
-        {"mpshell", WIFI, NULL},
-        {"mpshell", WIFI, "--", NULL},
-        {"mpshell", WIFI, "--sed", "3", "--", "sh", NULL},
-        {"mpshell", WIFI, "--seed", NULL},
-        {"mpshell", WIFI, "--seed", "-3", "--", "sh", NULL},
-        {"mpshell", WIFI, "--log-dir", "", "x", NULL},
-        {"mpshell", WIFI, "-x", "--", "sh", NULL},
-        {"mpshell", "--seed", "3", "--seed", "3", "sh", NULL},
-        {"mpshell", "--live", WIFI, "--live", "sh", NULL},
-        {"mpshell", "--config", "a", "--config", "b", "sh", NULL},
-        {"mpshell", WIFI, "--sysctl", "kernel.x=1", "sh", NULL},
-        {"mpshell", WIFI, "--control", "", "sh", NULL},
+    static const char *const cases[][2] = {
+        {"-- sh", "no path"},
+        {WIFI, "no command"},
+        {WIFI "--", "no command"},
+        {WIFI "--sed 3 -- sh", "unknown option '--sed'"},
+        {WIFI "--seed", "--seed needs a value"},
+        {WIFI "--seed -3 -- sh", "--seed takes a whole number from 0 to 9223372036854775807, not '-3'."},
+        {WIFI "--log-dir '' x", "--log-dir takes a text, not ''."},
+        {WIFI "-x -- sh", "unknown option '-x'"},
+        {"--seed 3 --seed 3 sh", "--seed is given twice."},
+        {"--live " WIFI "--live sh", "--live is given twice."},
+        {"--config a --config b sh", "--config is given twice."},
+        {WIFI "--sysctl kernel.x=1 sh", "--sysctl takes net.NAME=VALUE, not 'kernel.x=1'."},
+        {WIFI "--control '' sh", "--control takes a text, not ''."},
     };
-    static const char *const what[] = {"no path",
-                                       "no command",
-                                       "no command",
-                                       "unknown option '--sed'",
-                                       "--seed needs a value",
-                                       "--seed takes a whole number from 0 to 9223372036854775807, not '-3'.",
-                                       "--log-dir takes a text, not ''.",
-                                       "unknown option '-x'",
-                                       "--seed is given twice.",
-                                       "--live is given twice.",
-                                       "--config is given twice.",
-                                       "--sysctl takes net.NAME=VALUE, not 'kernel.x=1'.",
-                                       "--control takes a text, not ''."};
-    for (size_t i = 0; i < sizeof what / sizeof what[0]; i++) {
-        char *argv[8];
-        memcpy(argv, lines[i], sizeof argv);
-        refuses(argv, what[i]);
-    }
+    REFUSES_EACH("%s", cases);
 }
 
 TEST(more_paths_than_the_limit_are_refused) {
-    static char specs[MP_MAX_PATHS + 1][40];
-    char *argv[2 * (MP_MAX_PATHS + 1) + 4] = {"mpshell"};
-    size_t n = 1;
-    for (size_t k = 0; k <= MP_MAX_PATHS; k++) {
-        memcpy(specs[k], "p00:up=a,down=b,delay=1", sizeof("p00:up=a,down=b,delay=1"));
-        specs[k][1] = (char)('0' + k / 10);
-        specs[k][2] = (char)('0' + k % 10);
-        argv[n++] = "--path";
-        argv[n++] = specs[k];
-    }
-    argv[n++] = "sh";
-    refuses(argv, "more than 32 paths");
+    char text[40 * (MP_MAX_PATHS + 1)] = "";
+    for (size_t k = 0; k <= MP_MAX_PATHS; k++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "--path p%02zu:up=a,down=b,delay=1 ", k);
+    refuses(strcat(text, "sh"), "more than 32 paths");
 }
 
 TEST(the_side_that_lends_takes_no_path_and_no_command) {
-    char *alone[] = {"mpshell", "--lend-outside", "/join/outside", NULL};
-    char *command[] = {"mpshell", "--lend-outside", "/join/outside", "--", "sh", NULL};
-    char *path[] = {"mpshell", "--lend-outside", "/join/outside", WIFI, NULL};
-    char *borrow[] = {"mpshell", "--outside", "/join/outside", WIFI, "--", "sh", NULL};
-    char *nat[] = {"mpshell", "--outside", "/join/outside", WIFI, "--nat", "--", "sh", NULL};
     mp_options options;
-    char error[512] = "";
-    assert_true(parse(&options, alone, error));
+    assert_parsed(&options, "--lend-outside /join/outside");
     assert_string_equal(options.lend_outside, "/join/outside");
     mp_options_free(&options);
-    refuses(command, "takes no --path and no COMMAND");
-    assert_false(parse(&options, path, error));
-    mp_options_free(&options);
-    assert_true(parse(&options, borrow, error));
+    assert_parsed(&options, "--outside /join/outside " WIFI "-- sh");
     assert_string_equal(options.outside, "/join/outside");
     mp_options_free(&options);
-    refuses(nat, "--nat and --outside");
+    refuses("--lend-outside /join/outside -- sh", "takes no --path and no COMMAND");
+    refuses("--lend-outside /join/outside " WIFI, "takes no --path and no COMMAND");
+    refuses("--outside /join/outside " WIFI "--nat -- sh", "--nat and --outside");
 }
 
 OPTIONS_TEST(reads_bottlenecks) {
-    char *argv[] = {"mpshell",
-                    "--bottleneck",
-                    "edge:up-rate=3mbps,down-rate=9mbps",
-                    "--path",
-                    "wifi:up=a,down=b,delay=10,via=core:edge,down-via=edge",
-                    "--bottleneck",
-                    "core:rate=20mbps,delay=5,queue=droptail:packets=9",
-                    "--",
-                    "x",
-                    NULL};
-    assert_parsed(o, argv);
+    assert_parsed(o, "--bottleneck edge:up-rate=3mbps,down-rate=9mbps "
+                     "--path wifi:up=a,down=b,delay=10,via=core:edge,down-via=edge "
+                     "--bottleneck core:rate=20mbps,delay=5,queue=droptail:packets=9 -- x");
     assert_int_equal(o->bottleneck_count, 2);
     assert_string_equal(o->bottlenecks[0].settings[1].trace, "9mbps");
     assert_int_equal(o->bottlenecks[1].settings[0].config.delay_us, 5000);
@@ -344,29 +277,13 @@ TEST(wrong_bottlenecks_are_refused) {
         {"-x:rate=5mbps", "cannot name a bottleneck"},
         {"edge:rate=5mbps", "path wifi: via: \"core\" is not the name of a bottleneck"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char spec[80];
-        char *argv[] = {"mpshell", "--path", "wifi:up=a,down=b,delay=10,via=core", "--bottleneck", spec, "--",
-                        "x",       NULL};
-        strcpy(spec, cases[i][0]);
-        refuses(argv, cases[i][1]);
-    }
+    REFUSES_EACH("--path wifi:up=a,down=b,delay=10,via=core --bottleneck %s -- x", cases);
 }
 
 OPTIONS_TEST(reads_flows) {
-    char *argv[] = {"mpshell",
-                    "--flow",
-                    "bulk:cc=newreno,via=core,count=3,delay=15,from=1.5,to=60",
-                    "--path",
-                    WIFI_SPEC,
-                    "--flow",
-                    "web:path=wifi,direction=up,size=50000,pause=300",
-                    "--bottleneck",
-                    "core:rate=20mbps,delay=5",
-                    "--",
-                    "x",
-                    NULL};
-    assert_parsed(o, argv);
+    assert_parsed(o, "--flow bulk:cc=newreno,via=core,count=3,delay=15,from=1.5,to=60 " WIFI
+                     "--flow web:path=wifi,direction=up,size=50000,pause=300 "
+                     "--bottleneck core:rate=20mbps,delay=5 -- x");
     assert_int_equal(o->flow_count, 2);
     const mp_flow_options *bulk = &o->flows[0], *web = &o->flows[1];
     assert_string_equal(bulk->cc, "reno");
@@ -402,25 +319,16 @@ TEST(wrong_flows_are_refused) {
         {"core:via=core", "core"},
         {"wifi:via=core", "wifi"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char spec[80];
-        char *argv[] = {"mpshell", "--path", WIFI_SPEC, "--bottleneck", "core:rate=5mbps", "--flow", spec,
-                        "--",      "x",      NULL};
-        strcpy(spec, cases[i][0]);
-        refuses(argv, cases[i][1]);
-    }
+    REFUSES_EACH(WIFI "--bottleneck core:rate=5mbps --flow %s -- x", cases);
 }
 
 TEST(flows_go_with_no_borrowed_outside) {
-    char *argv[] = {"mpshell", WIFI, "--flow", "x:path=wifi", "--outside", "s", "--", "x", NULL};
-    char *alone[] = {"mpshell", WIFI, "--flow-log", "f", "--", "x", NULL};
-    char *twice[] = {"mpshell", WIFI, "--flow", "x:path=wifi", "--flow", "x:path=wifi", "--", "x", NULL};
-    refuses(argv, "--flow and --outside cannot be combined");
-    refuses(alone, "--flow-log needs --flow");
-    refuses(twice, "two flows are named x");
+    refuses(WIFI "--flow x:path=wifi --outside s -- x", "--flow and --outside cannot be combined");
+    refuses(WIFI "--flow-log f -- x", "--flow-log needs --flow");
+    refuses(WIFI "--flow x:path=wifi --flow x:path=wifi -- x", "two flows are named x");
 }
 
-TEST(a_configuration_file_has_flows) {
+OPTIONS_TEST(a_configuration_file_has_flows) {
     static const char *const text = "paths:\n"
                                     "  - {name: wifi, up: a, down: b, delay: 5}\n"
                                     "flows:\n"
@@ -430,22 +338,12 @@ TEST(a_configuration_file_has_flows) {
         {"flows: [{path: wifi}]\n", "this flow has no name"},
         {"flows: [{name: x, cc: B}]\n", "flow x: cc takes a congestion controller"},
     };
-    char name[32];
-    char error[512] = "";
-    mp_options o;
-    write_config(text, name);
-    char *argv[] = {"mpshell", "--config", name, "--", "sh", NULL};
-    assert_true(parse(&o, argv, error));
-    assert_int_equal(o.flow_count, 1);
-    assert_string_equal(o.flows[0].cc, "bbr");
-    assert_int_equal(o.flows[0].count, 2);
-    mp_options_free(&o);
-    unlink(name);
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        write_config(wrong[i][0], name);
-        refuses(argv, wrong[i][1]);
-        unlink(name);
-    }
+    assert_parsed(o, with_config("", text));
+    assert_int_equal(o->flow_count, 1);
+    assert_string_equal(o->flows[0].cc, "bbr");
+    assert_int_equal(o->flows[0].count, 2);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        refuses(with_config("", wrong[i][0]), wrong[i][1]);
 }
 
-TEST_MAIN(NULL, NULL)
+TEST_MAIN(make_config, remove_config)
