@@ -1,7 +1,6 @@
 #include "balancer/forwarder.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,49 +12,37 @@
 #include "base/descriptors.h"
 #include "base/error.h"
 #include "base/net.h"
+#include "xlink/udp.h"
 
 #define BATCH               32
 #define ROUNDS              8    /* batches per socket and call, so that other sockets are not delayed */
-#define DATAGRAM_BYTES      9216 /* for jumbo frames; longer datagrams are dropped */
-#define CONTROL_BYTES       128
+#define DATAGRAM_BYTES      9216 /* for jumbo frames; longer datagrams of servers are dropped */
 #define SOCKET_BUFFER_BYTES (4 * 1024 * 1024)
 #define NEW_TIMEOUT_US      UINT64_C(15000000) /* longer than a handshake, which may take 10 s */
 #define EVENTS              64
 
-typedef union {
-    char bytes[CONTROL_BYTES];
-    struct cmsghdr align;
-} control_buffer;
-
-typedef struct {
-    int fd; /* -1: none */
-} probe_socket;
-
 struct forwarder {
-    int epoll, front;
+    int epoll;
+    xl_udp *front;
     forwarder_options options;
     health health;
-    probe_socket probe[LB_SERVERS_MAX];
-    xl_addr bound;
+    int probe[LB_SERVERS_MAX]; /* sockets; -1: none */
     router *router;
     flows *flows;
     forwarder_stats stats;
     struct epoll_event events[EVENTS]; /* of the current step; what of closed flows is set to NULL */
     int event_count;
+    uint64_t now; /* of the current step */
     struct mmsghdr messages[BATCH];
     struct iovec parts[BATCH];
-    struct sockaddr_storage names[BATCH];
-    control_buffer controls[BATCH];
     uint8_t data[BATCH][DATAGRAM_BYTES];
 };
 
 /* ---- Sockets ---- */
 
 static int open_socket(uint8_t family) {
-    int on = 1, size = SOCKET_BUFFER_BYTES;
+    int size = SOCKET_BUFFER_BYTES;
     int fd = socket(family == 4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && family == 6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
     if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size) != 0)
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
     return fd;
@@ -66,21 +53,14 @@ static bool watch(const forwarder *w, int fd, void *what) {
     return epoll_ctl(w->epoll, EPOLL_CTL_ADD, fd, &e) == 0;
 }
 
-static bool open_front(forwarder *w, const xl_addr *listen, char *error) {
-    struct sockaddr_storage sa;
+static bool open_front(forwarder *w, const xl_addr *listen, xl_addr *bound, char *error) {
     char text[64];
-    int on = 1;
-    socklen_t len = net_to_sockaddr(listen, &sa);
-    w->front = open_socket(listen->family);
-    if (w->front < 0 || bind(w->front, (struct sockaddr *)&sa, len) != 0)
+    w->front = xl_udp_new();
+    int rv = w->front ? xl_udp_add_socket(w->front, listen, bound) : -errno;
+    if (rv < 0)
         return error_set(error, LB_ERROR_BYTES, "cannot listen on %s: %s", xl_addr_format(listen, text, sizeof text),
-                         strerror(errno));
-    setsockopt(w->front, IPPROTO_IP, IP_PKTINFO, &on, sizeof on);
-    if (listen->family == 6)
-        setsockopt(w->front, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on);
-    len = sizeof sa;
-    return getsockname(w->front, (struct sockaddr *)&sa, &len) == 0 &&
-           net_from_sockaddr((struct sockaddr *)&sa, &w->bound) && watch(w, w->front, w);
+                         strerror(-rv));
+    return watch(w, xl_udp_fd(w->front), w);
 }
 
 static int try_to_server(const forwarder *w, size_t server, void *what) {
@@ -132,7 +112,7 @@ static void on_heard(forwarder *w, size_t server, uint64_t now) {
 
 static void from_probed(forwarder *w, size_t server, uint64_t now) {
     uint8_t data[DATAGRAM_BYTES];
-    ssize_t n = recv(w->probe[server].fd, data, sizeof data, MSG_DONTWAIT);
+    ssize_t n = recv(w->probe[server], data, sizeof data, MSG_DONTWAIT);
     if (n < 0 && errno == ECONNREFUSED)
         on_refused(w, server, now);
     else if (n > 0 && health_is_answer(&w->health, server, data, (size_t)n))
@@ -142,15 +122,15 @@ static void from_probed(forwarder *w, size_t server, uint64_t now) {
 /* Sends a probe if it is due. If there is no socket or no random bytes for it, the server counts as up. */
 static void ask(forwarder *w, size_t server, uint64_t now) {
     uint8_t probe[HEALTH_PROBE_BYTES], random[2 * HEALTH_ID_BYTES];
-    probe_socket *p = &w->probe[server];
-    if (p->fd < 0)
-        p->fd = open_to_server(w, server, p, NULL);
-    bool can_ask = p->fd >= 0 && getrandom(random, sizeof random, GRND_NONBLOCK) == (ssize_t)sizeof random;
+    int *fd = &w->probe[server];
+    if (*fd < 0)
+        *fd = open_to_server(w, server, fd, NULL);
+    bool can_ask = *fd >= 0 && getrandom(random, sizeof random, GRND_NONBLOCK) == (ssize_t)sizeof random;
     if (!health_probe(&w->health, server, random, now, probe))
         return;
     if (!can_ask)
         on_heard(w, server, now);
-    else if (send(p->fd, probe, sizeof probe, MSG_NOSIGNAL) < 0 && errno == ECONNREFUSED)
+    else if (send(*fd, probe, sizeof probe, MSG_NOSIGNAL) < 0 && errno == ECONNREFUSED)
         on_refused(w, server, now);
 }
 
@@ -164,40 +144,10 @@ static void ask_servers(forwarder *w, uint64_t now) {
 
 static void close_probes(forwarder *w) {
     for (size_t i = 0; i < LB_SERVERS_MAX; i++)
-        descriptor_close(&w->probe[i].fd);
+        descriptor_close(&w->probe[i]);
 }
 
 /* ---- Datagrams ---- */
-
-static int receive(forwarder *w, int fd) {
-    for (size_t i = 0; i < BATCH; i++) {
-        w->parts[i] = (struct iovec){w->data[i], DATAGRAM_BYTES};
-        w->messages[i].msg_hdr = (struct msghdr){.msg_name = &w->names[i],
-                                                 .msg_namelen = sizeof w->names[i],
-                                                 .msg_iov = &w->parts[i],
-                                                 .msg_iovlen = 1,
-                                                 .msg_control = w->controls[i].bytes,
-                                                 .msg_controllen = CONTROL_BYTES};
-    }
-    return recvmmsg(fd, w->messages, BATCH, MSG_DONTWAIT, NULL);
-}
-
-/* Returns the destination address of a client's datagram. */
-static xl_addr local_address(const forwarder *w, struct msghdr *m) {
-    xl_addr local = w->bound;
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-        if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
-            struct in_pktinfo info;
-            memcpy(&info, CMSG_DATA(c), sizeof info);
-            memcpy(local.ip, &info.ipi_addr, 4);
-        } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
-            struct in6_pktinfo info;
-            memcpy(&info, CMSG_DATA(c), sizeof info);
-            memcpy(local.ip, &info.ipi6_addr, 16);
-        }
-    }
-    return local;
-}
 
 static flow *flow_for(forwarder *w, const xl_addr *client, const xl_addr *local, size_t server, uint64_t now) {
     flow *f = flows_find(w->flows, client, local, server);
@@ -209,17 +159,16 @@ static flow *flow_for(forwarder *w, const xl_addr *client, const xl_addr *local,
 }
 
 /* False: an ICMP error of an earlier datagram, the server's port is closed, prevented sending. */
-static bool forward(forwarder *w, const xl_addr *client, const xl_addr *local, route r, const uint8_t *data, size_t len,
-                    uint64_t now) {
-    flow *f = flow_for(w, client, local, r.server, now);
+static bool forward(forwarder *w, route r, const xl_datagram *d, const uint8_t *data) {
+    flow *f = flow_for(w, &d->remote, &d->local, r.server, w->now);
     if (!f) {
         w->stats.no_flow++;
         return true;
     }
-    flows_used_by_client(w->flows, f, r.kind == ROUTE_BY_CID, now);
-    bool sent = send(f->fd, data, len, MSG_NOSIGNAL) >= 0;
+    flows_used_by_client(w->flows, f, r.kind == ROUTE_BY_CID, w->now);
+    bool sent = send(f->fd, data, d->len, MSG_NOSIGNAL) >= 0;
     if (!sent && errno == ECONNREFUSED) {
-        on_refused(w, r.server, now);
+        on_refused(w, r.server, w->now);
         return false;
     }
     w->stats.to_server[r.server] += sent;
@@ -227,53 +176,34 @@ static bool forward(forwarder *w, const xl_addr *client, const xl_addr *local, r
     return true;
 }
 
-static void to_server(forwarder *w, struct mmsghdr *m, const uint8_t *data, uint64_t now) {
-    xl_addr client, local = local_address(w, &m->msg_hdr);
-    if (!net_from_sockaddr(m->msg_hdr.msg_name, &client))
-        return;
-    bool whole = !(m->msg_hdr.msg_flags & MSG_TRUNC);
-    route r = {ROUTE_DROP_MALFORMED, 0};
-    if (whole)
-        r = router_route(w->router, &client, data, m->msg_len, now);
+static void from_client(void *user, const xl_datagram *d, uint8_t *data) {
+    forwarder *w = user;
+    route r = router_route(w->router, &d->remote, data, d->len, w->now);
     w->stats.kinds[r.kind]++;
     if (r.kind != ROUTE_BY_CID && r.kind != ROUTE_BY_HASH)
         return;
-    if (forward(w, &client, &local, r, data, m->msg_len, now))
+    if (forward(w, r, d, data))
         return;
     /* Once more, perhaps to another server now. */
-    r = router_route(w->router, &client, data, m->msg_len, now);
-    w->stats.unsent += !forward(w, &client, &local, r, data, m->msg_len, now);
+    r = router_route(w->router, &d->remote, data, d->len, w->now);
+    w->stats.unsent += !forward(w, r, d, data);
 }
 
-static bool send_to_client(const forwarder *w, const flow *f, const uint8_t *data, size_t len) {
-    struct sockaddr_storage name;
-    control_buffer control = {{0}};
-    struct iovec part = {(void *)(uintptr_t)data, len};
-    struct msghdr m = {.msg_name = &name, .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes};
-    m.msg_namelen = net_to_sockaddr(&f->client, &name);
-    m.msg_controllen =
-        f->local.family == 4 ? CMSG_SPACE(sizeof(struct in_pktinfo)) : CMSG_SPACE(sizeof(struct in6_pktinfo));
-    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-    if (f->local.family == 4) {
-        struct in_pktinfo info = {0};
-        memcpy(&info.ipi_spec_dst, f->local.ip, 4);
-        *c = (struct cmsghdr){.cmsg_level = IPPROTO_IP, .cmsg_type = IP_PKTINFO, .cmsg_len = CMSG_LEN(sizeof info)};
-        memcpy(CMSG_DATA(c), &info, sizeof info);
-    } else {
-        struct in6_pktinfo info = {0};
-        memcpy(&info.ipi6_addr, f->local.ip, 16);
-        *c = (struct cmsghdr){.cmsg_level = IPPROTO_IPV6, .cmsg_type = IPV6_PKTINFO, .cmsg_len = CMSG_LEN(sizeof info)};
-        memcpy(CMSG_DATA(c), &info, sizeof info);
+static int receive(forwarder *w, int fd) {
+    for (size_t i = 0; i < BATCH; i++) {
+        w->parts[i] = (struct iovec){w->data[i], DATAGRAM_BYTES};
+        w->messages[i].msg_hdr = (struct msghdr){.msg_iov = &w->parts[i], .msg_iovlen = 1};
     }
-    return sendmsg(w->front, &m, MSG_NOSIGNAL) >= 0;
+    return recvmmsg(fd, w->messages, BATCH, MSG_DONTWAIT, NULL);
 }
 
-static void from_clients(forwarder *w, uint64_t now) {
-    for (int round = 0, n = BATCH; round < ROUNDS && n == BATCH; round++) {
-        n = receive(w, w->front);
-        for (int i = 0; i < n; i++)
-            to_server(w, &w->messages[i], w->data[i], now);
-    }
+static void to_client(forwarder *w, const flow *f, const struct mmsghdr *m) {
+    const xl_datagram d = {.local = f->local, .remote = f->client, .len = m->msg_len};
+    const bool can_send = !(m->msg_hdr.msg_flags & MSG_TRUNC) && xl_udp_has_room(w->front);
+    if (can_send)
+        xl_udp_queue(w->front, &d, m->msg_hdr.msg_iov->iov_base);
+    w->stats.from_server[f->server] += can_send;
+    w->stats.unsent += !can_send;
 }
 
 static void from_server(forwarder *w, flow *f, uint64_t now) {
@@ -281,12 +211,8 @@ static void from_server(forwarder *w, flow *f, uint64_t now) {
         n = receive(w, f->fd);
         if (n < 0 && errno == ECONNREFUSED)
             on_refused(w, f->server, now);
-        for (int i = 0; i < n; i++) {
-            bool sent = !(w->messages[i].msg_hdr.msg_flags & MSG_TRUNC) &&
-                        send_to_client(w, f, w->data[i], w->messages[i].msg_len);
-            w->stats.from_server[f->server] += sent;
-            w->stats.unsent += !sent;
-        }
+        for (int i = 0; i < n; i++)
+            to_client(w, f, &w->messages[i]);
         if (n > 0) {
             flows_used_by_server(w->flows, f, now);
             on_heard(w, f->server, now);
@@ -297,18 +223,20 @@ static void from_server(forwarder *w, flow *f, uint64_t now) {
 void forwarder_step(forwarder *w, uint64_t now) {
     int n = epoll_wait(w->epoll, w->events, EVENTS, 0);
     w->event_count = n > 0 ? n : 0;
+    w->now = now;
     for (int i = 0; i < w->event_count; i++) {
         void *what = w->events[i].data.ptr;
         size_t server = 0;
         while (server < w->health.count && what != &w->probe[server])
             server++;
         if (what == w)
-            from_clients(w, now);
+            xl_udp_receive_each(w->front, from_client, w);
         else if (server < w->health.count)
             from_probed(w, server, now);
         else if (what)
             from_server(w, what, now);
     }
+    xl_udp_send(w->front);
     w->event_count = 0;
 }
 
@@ -321,19 +249,16 @@ forwarder *forwarder_new(const forwarder_options *o, const lb_file *file, xl_add
         return NULL;
     w->options = *o;
     for (size_t i = 0; i < LB_SERVERS_MAX; i++)
-        w->probe[i].fd = -1;
+        w->probe[i] = -1;
     health_init(&w->health, o->probe_interval_us, file->server_count, now);
     xl_static_keys keys = {0};
     bool has_keys = xl_static_keys_from(file->secret, &keys) == 0;
-    w->front = -1;
     w->epoll = epoll_create1(EPOLL_CLOEXEC);
     w->router = router_new(file);
     w->flows = flows_new(o->max_flows, NEW_TIMEOUT_US < o->idle_timeout_us ? NEW_TIMEOUT_US : o->idle_timeout_us,
                          o->idle_timeout_us, keys.balancer[1], on_flow_closed, w);
-    if (has_keys && w->epoll >= 0 && w->router && w->flows && open_front(w, &o->listen, error)) {
-        *bound = w->bound;
+    if (has_keys && w->epoll >= 0 && w->router && w->flows && open_front(w, &o->listen, bound, error))
         return w;
-    }
     forwarder_free(w);
     return NULL;
 }
@@ -344,7 +269,7 @@ void forwarder_free(forwarder *w) {
     flows_free(w->flows);
     router_free(w->router);
     close_probes(w);
-    descriptor_close(&w->front);
+    xl_udp_free(w->front);
     descriptor_close(&w->epoll);
     free(w);
 }
@@ -388,6 +313,9 @@ const lb_file *forwarder_file(const forwarder *w) {
 }
 
 void forwarder_get_stats(const forwarder *w, forwarder_stats *out, flows_stats *flow_stats) {
+    xl_udp_stats front;
+    xl_udp_get_stats(w->front, &front);
     *out = w->stats;
+    out->unsent += front.dark;
     flows_get_stats(w->flows, flow_stats);
 }
