@@ -16,6 +16,7 @@
 #include "base/net.h"
 #include "base/tcp_stats.h"
 #include "http/http1.h"
+#include "server/process.h"
 #include "server/report.h"
 
 #define MAX_CONNECTIONS    256 /* unless --max-connections says otherwise */
@@ -29,13 +30,11 @@
 #define ACCEPT_PAUSE_US    UINT64_C(100000)
 #define SAMPLE_INTERVAL_US UINT64_C(1000000)
 
-typedef struct service service;
-
 typedef enum { READING, RESPONDING, DRAINING } connection_state;
 
 typedef struct connection {
     server_watch watch;
-    service *service;
+    server_service *service;
     struct connection *previous, *next;
     connection_state state;
     uint32_t events;
@@ -53,7 +52,7 @@ typedef struct connection {
     tcp_stats stats;
 } connection;
 
-struct service {
+struct server_service {
     server *server;
     server_watch listener;
     bool listening, mptcp;
@@ -63,10 +62,6 @@ struct service {
     size_t count, most, most_per_address; /* 0: no limit */
     server_totals totals;
 };
-
-static service *from_handle(server_service *s) {
-    return (service *)s;
-}
 
 static void sample(connection *c) {
     if (c->service->mptcp)
@@ -115,18 +110,18 @@ static json_t *account(connection *c) {
 }
 
 static void close_connection(connection *c, const char *reason, uint64_t now) {
-    service *s = c->service;
+    server_service *s = c->service;
     sample(c);
     catalogue_body_close(&c->response.body);
     char remote[64], cc[32] = "";
     socklen_t cc_len = sizeof cc - 1;
     getsockopt(c->watch.fd, IPPROTO_TCP, TCP_CONGESTION, cc, &cc_len);
-    server_log(s->server, "connection_closed",
-               json_pack("{s:I, s:s, s:s, s:s, s:I, s:I, s:o}", "conn", (json_int_t)c->number, "remote",
-                         xl_addr_format(&c->remote, remote, sizeof remote), "reason", reason, "congestion", cc,
-                         "requests", (json_int_t)c->requests, "bytes_written", (json_int_t)c->written, "paths",
-                         account(c)),
-               now);
+    jsonl_write(s->server->log, "connection_closed",
+                json_pack("{s:I, s:s, s:s, s:s, s:I, s:I, s:o}", "conn", (json_int_t)c->number, "remote",
+                          xl_addr_format(&c->remote, remote, sizeof remote), "reason", reason, "congestion", cc,
+                          "requests", (json_int_t)c->requests, "bytes_written", (json_int_t)c->written, "paths",
+                          account(c)),
+                now);
     server_watch_remove(s->server, &c->watch);
     close(c->watch.fd);
     if (c->previous)
@@ -150,8 +145,8 @@ static void write_head(connection *c, int status, const char *fields) {
 
 static void respond(connection *c, const http1_request *r, uint64_t now) {
     size_t range_len = strlen(r->range);
-    catalogue_respond(server_get_catalogue(c->service->server), r->method, strlen(r->method), r->target,
-                      strlen(r->target), range_len > 0 ? r->range : NULL, range_len, &c->response);
+    catalogue_respond(c->service->server->catalogue, r->method, strlen(r->method), r->target, strlen(r->target),
+                      range_len > 0 ? r->range : NULL, range_len, &c->response);
     const catalogue_response *a = &c->response;
     char fields[512];
     int n = snprintf(fields, sizeof fields, "Content-Type: %s\r\nContent-Length: %llu\r\n%s", a->content_type,
@@ -173,7 +168,7 @@ static void respond(connection *c, const http1_request *r, uint64_t now) {
         json_object_set_new(record, "first", json_null());
         json_object_set_new(record, "last", json_null());
     }
-    server_log(c->service->server, "request", record, now);
+    jsonl_write(c->service->server->log, "request", record, now);
 }
 
 /* Takes the next complete request from the buffer, if there is one. */
@@ -189,10 +184,10 @@ static void take_request(connection *c, uint64_t now) {
         c->in_len = 0;
         c->response = (catalogue_response){.status = status, .body = {.handle = -1}};
         write_head(c, status, "Content-Length: 0\r\n");
-        server_log(c->service->server, "request",
-                   json_pack("{s:I, s:I, s:n, s:i, s:n, s:n}", "conn", (json_int_t)c->number, "stream",
-                             (json_int_t)c->requests, "path", "status", status, "first", "last"),
-                   now);
+        jsonl_write(c->service->server->log, "request",
+                    json_pack("{s:I, s:I, s:n, s:i, s:n, s:n}", "conn", (json_int_t)c->number, "stream",
+                              (json_int_t)c->requests, "path", "status", status, "first", "last"),
+                    now);
         return;
     }
     c->in_len -= (size_t)head;
@@ -202,10 +197,10 @@ static void take_request(connection *c, uint64_t now) {
 }
 
 static void response_done(connection *c, uint64_t now) {
-    server_log(c->service->server, "response_done",
-               json_pack("{s:I, s:I, s:I}", "conn", (json_int_t)c->number, "stream", (json_int_t)c->requests, "bytes",
-                         (json_int_t)c->body_bytes),
-               now);
+    jsonl_write(c->service->server->log, "response_done",
+                json_pack("{s:I, s:I, s:I}", "conn", (json_int_t)c->number, "stream", (json_int_t)c->requests, "bytes",
+                          (json_int_t)c->body_bytes),
+                now);
     catalogue_body_close(&c->response.body);
     c->requests++;
     c->since = now;
@@ -309,7 +304,7 @@ static bool set_cc(int fd, const char *controller, char *error) {
                      strerror(errno));
 }
 
-static size_t count_of(const service *s, const xl_addr *remote) {
+static size_t count_of(const server_service *s, const xl_addr *remote) {
     size_t n = 0;
     for (const connection *c = s->first; c; c = c->next)
         n += xl_addr_same_client(&c->remote, remote);
@@ -317,7 +312,7 @@ static size_t count_of(const service *s, const xl_addr *remote) {
 }
 
 /* Closes the connection that has been idle longest, of client `of` if given. False: no connection is idle. */
-static bool evict(service *s, const xl_addr *of, uint64_t now) {
+static bool evict(server_service *s, const xl_addr *of, uint64_t now) {
     connection *oldest = NULL;
     for (connection *c = s->first; c; c = c->next) {
         bool is_idle = c->state != RESPONDING || now - c->since >= STALLED_US;
@@ -329,14 +324,14 @@ static bool evict(service *s, const xl_addr *of, uint64_t now) {
     return oldest != NULL;
 }
 
-static bool make_room(service *s, const xl_addr *remote, uint64_t now) {
+static bool make_room(server_service *s, const xl_addr *remote, uint64_t now) {
     if (s->most_per_address > 0 && count_of(s, remote) >= s->most_per_address)
         return evict(s, remote, now);
     return s->count < s->most || evict(s, NULL, now);
 }
 
 /* Reads the request first, if it has arrived: closing a socket with unread data resets it, and the answer is lost. */
-static void turn_away(service *s, int fd) {
+static void turn_away(server_service *s, int fd) {
     static const char busy[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n"
                                "Retry-After: " CATALOGUE_RETRY_AFTER "\r\n\r\n";
     char unread[HTTP1_MAX_HEAD_BYTES];
@@ -346,7 +341,7 @@ static void turn_away(service *s, int fd) {
     close(fd);
 }
 
-static void add_connection(service *s, int fd, const xl_addr *remote, uint64_t now) {
+static void add_connection(server_service *s, int fd, const xl_addr *remote, uint64_t now) {
     connection *c = make_room(s, remote, now) ? calloc(1, sizeof *c) : NULL;
     if (!c) {
         turn_away(s, fd);
@@ -355,7 +350,7 @@ static void add_connection(service *s, int fd, const xl_addr *remote, uint64_t n
     int one = 1;
     char unheard[SERVER_ERROR_BYTES];
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    set_cc(fd, server_get_config(s->server)->settings.scheme.cc,
+    set_cc(fd, s->server->config.settings.scheme.cc,
            unheard); /* joining subflows do not inherit it from an MPTCP listener */
     c->service = s;
     c->remote = *remote;
@@ -378,7 +373,7 @@ static void add_connection(service *s, int fd, const xl_addr *remote, uint64_t n
     s->totals.connections++;
 }
 
-static int accept_one(const service *s, xl_addr *remote) {
+static int accept_one(const server_service *s, xl_addr *remote) {
     struct sockaddr_storage peer;
     socklen_t len = sizeof peer;
     int fd = accept4(s->listener.fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -389,9 +384,9 @@ static int accept_one(const service *s, xl_addr *remote) {
 
 /* Frees a descriptor for the waiting connection: that of a file kept open, or else of the connection that has been idle
  * longest. Or else refuses the new connection by means of the spare descriptor. False: none of these is possible. */
-static bool accept_without_descriptor(service *s, uint64_t now) {
+static bool accept_without_descriptor(server_service *s, uint64_t now) {
     xl_addr remote;
-    if (server_release_descriptor(s->server) || evict(s, NULL, now))
+    if (server_files_release(&s->server->files) || evict(s, NULL, now))
         return true;
     if (s->spare < 0)
         return false;
@@ -405,7 +400,7 @@ static bool accept_without_descriptor(service *s, uint64_t now) {
 
 static void on_accept(server_watch *w, uint32_t events, uint64_t now) {
     (void)events;
-    service *s = w->user;
+    server_service *s = w->user;
     for (int i = 0; i < SENDS_PER_ROUND; i++) {
         xl_addr remote;
         int fd = accept_one(s, &remote), error = errno;
@@ -466,10 +461,10 @@ static bool wanted(const server_config *config) {
 }
 
 static server_service *start(server *srv, uint64_t now, xl_addr *bound, char *error) {
-    const server_config *config = server_get_config(srv);
-    const server_worker *worker = server_get_worker(srv);
+    const server_config *config = &srv->config;
+    const server_worker *worker = srv->worker;
     int fd = worker ? worker->tcp : server_http1_listen(config, bound, error);
-    service *s = fd >= 0 ? calloc(1, sizeof *s) : NULL;
+    server_service *s = fd >= 0 ? calloc(1, sizeof *s) : NULL;
     if (!s) {
         if (fd >= 0) {
             snprintf(error, SERVER_ERROR_BYTES, "out of memory");
@@ -494,11 +489,10 @@ static server_service *start(server *srv, uint64_t now, xl_addr *bound, char *er
         free(s);
         return NULL;
     }
-    return (server_service *)s;
+    return s;
 }
 
-static uint64_t next_timeout(const server_service *handle) {
-    const service *s = (const service *)handle;
+static uint64_t next_timeout(const server_service *s) {
     uint64_t next = s->listening ? XL_NEVER : s->resume_accept;
     for (const connection *c = s->first; c; c = c->next) {
         next = c->deadline < next ? c->deadline : next;
@@ -507,8 +501,7 @@ static uint64_t next_timeout(const server_service *handle) {
     return next;
 }
 
-static void step(server_service *handle, uint64_t now) {
-    service *s = from_handle(handle);
+static void step(server_service *s, uint64_t now) {
     bool sample_now = now >= s->next_sample;
     for (connection *c = s->first, *next; c; c = next) {
         next = c->next;
@@ -525,8 +518,7 @@ static void step(server_service *handle, uint64_t now) {
     }
 }
 
-static void stop(server_service *handle, uint64_t now) {
-    service *s = from_handle(handle);
+static void stop(server_service *s, uint64_t now) {
     if (s->listening) {
         server_watch_remove(s->server, &s->listener);
         s->listening = false;
@@ -537,14 +529,12 @@ static void stop(server_service *handle, uint64_t now) {
         close_connection(s->first, "server stopped", now);
 }
 
-static void add_totals(const server_service *handle, server_totals *totals) {
-    const server_totals *own = &((const service *)handle)->totals;
-    server_totals_add(totals, own);
-    json_array_extend(totals->paths, own->paths);
+static void add_totals(const server_service *s, server_totals *totals) {
+    server_totals_add(totals, &s->totals);
+    json_array_extend(totals->paths, s->totals.paths);
 }
 
-static void free_service(server_service *handle) {
-    service *s = from_handle(handle);
+static void free_service(server_service *s) {
     json_decref(s->totals.paths);
     free(s);
 }

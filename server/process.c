@@ -44,30 +44,6 @@ void server_catch_signals(sigset_t *unblocked) {
 
 /* ---- What services ask ---- */
 
-const server_config *server_get_config(const server *s) {
-    return &s->config;
-}
-
-const xl_deployment *server_get_deployment(const server *s) {
-    return s->has_deployment ? &s->deployment : NULL;
-}
-
-const server_worker *server_get_worker(const server *s) {
-    return s->worker;
-}
-
-catalogue *server_get_catalogue(server *s) {
-    return s->catalogue;
-}
-
-bool server_release_descriptor(server *s) {
-    return server_files_release(&s->files);
-}
-
-void server_log(server *s, const char *event, json_t *fields, uint64_t now) {
-    jsonl_write(s->log, event, fields, now);
-}
-
 uint64_t server_next_connection(server *s) {
     return atomic_fetch_add((_Atomic uint64_t *)s->connections, 1);
 }
@@ -150,8 +126,8 @@ static bool open_deployment(server *s) {
     char error[SERVER_ERROR_BYTES];
     if (s->config.workers == 0 && !s->config.lb_file)
         return true;
-    s->has_deployment = server_deployment_open(&s->config, &s->lb, &s->deployment, error, sizeof error);
-    return s->has_deployment || error_say(SERVER_PROGRAM, "%s", error);
+    return server_deployment_open(&s->config, &s->lb, &s->deployment, error, sizeof error) ||
+           error_say(SERVER_PROGRAM, "%s", error);
 }
 
 bool server_reload(server *s) {

@@ -18,17 +18,16 @@ struct server {
     server_config config; /* the command line, overridden by --params */
     int argc;
     char **argv;
-    bool has_deployment;
-    xl_lb *lb;
+    xl_lb *lb; /* NULL: the server is in no deployment */
     xl_deployment deployment;
     catalogue *catalogue;
     server_files files;
     catalogue_files file_table;
     jsonl *log;
     uint64_t start_us;
-    uint64_t *connections; /* shared by all workers */
-    const server_worker *worker;
-    sigset_t unblocked; /* signals arrive only while waiting */
+    uint64_t *connections;       /* shared by all workers */
+    const server_worker *worker; /* NULL: the server is this process alone */
+    sigset_t unblocked;          /* signals arrive only while waiting */
     int epoll, ready_count;
     void *ready; /* struct epoll_event[SERVER_MAX_EVENTS] of this round; an entry whose watch was removed is cleared */
     server_service *running[SERVER_SERVICES];

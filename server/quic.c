@@ -10,7 +10,7 @@
 #include "base/text_file.h"
 #include "server/forward.h"
 #include "server/http3_service.h"
-#include "server/server.h"
+#include "server/process.h"
 #include "xlink/log_files.h"
 #include "xlink/udp.h"
 
@@ -49,15 +49,15 @@ static void inbox_ready(server_watch *watch, uint32_t events, uint64_t now) {
 
 static void pass_on(void *user, unsigned worker, const xl_datagram *head, const uint8_t *data) {
     server_service *s = user;
-    (void)forward_send(server_get_worker(s->owner)->outbox[worker], head, data);
+    (void)forward_send(s->owner->worker->outbox[worker], head, data);
 }
 
 static void tell_left_out(server_service *s, uint64_t now) {
     if (s->told_left_out || xl_log_files_left_out(s->logs) == 0)
         return;
     s->told_left_out = true;
-    const json_int_t limit = (json_int_t)server_get_config(s->owner)->qlog_files;
-    server_log(s->owner, "qlogs_left_out", json_pack("{s:I}", "qlog_files", limit), now);
+    const json_int_t limit = (json_int_t)s->owner->config.qlog_files;
+    jsonl_write(s->owner->log, "qlogs_left_out", json_pack("{s:I}", "qlog_files", limit), now);
 }
 
 static void quic_step(server_service *s, uint64_t now) {
@@ -122,7 +122,7 @@ static bool load_credentials(server_service *s, const server_config *config, cha
 
 /* All workers, and servers of one deployment, resume each other's sessions. */
 static bool issue_tickets(server_service *s, const server_config *config, char *error) {
-    const xl_deployment *d = server_get_deployment(s->owner);
+    const xl_deployment *d = s->owner->lb ? &s->owner->deployment : NULL;
     xl_static_keys keys;
     xl_set_time_of_day(xl_udp_time_of_day_ns);
     bool ok = d || xl_static_keys_from(config->random_key, &keys) == 0;
@@ -142,7 +142,7 @@ static bool make_credentials(server_service *s, const server_config *config, cha
 }
 
 static void log_record(void *user, const char *event, json_t *fields, uint64_t now) {
-    server_log(user, event, fields, now);
+    jsonl_write(((server *)user)->log, event, fields, now);
 }
 
 static uint64_t next_connection(void *user) {
@@ -152,8 +152,8 @@ static uint64_t next_connection(void *user) {
 /* Sets the process's part in the deployment. Each process has its own random key, also with --seed: with the key of an
  * earlier process it would issue the same connection IDs again. */
 static bool join_deployment(server_service *s, xl_config *c, char *error) {
-    s->deployment = *server_get_deployment(s->owner);
-    s->deployment.forward = server_get_worker(s->owner) ? pass_on : NULL;
+    s->deployment = s->owner->deployment;
+    s->deployment.forward = s->owner->worker ? pass_on : NULL;
     s->deployment.forward_user = s;
     c->deployment = &s->deployment;
     return random_key_make(&(random_seed){0}, "server", c->random_key, error, SERVER_ERROR_BYTES);
@@ -164,7 +164,7 @@ static bool make_endpoint(server_service *s, const server_config *config, uint64
     http3_service_configure(config, &c);
     c.limits.issue_tokens = !config->without_tickets;
     c.epoch_us = xl_udp_time_of_day_ns() / 1000 - now;
-    if (server_get_deployment(s->owner) && !join_deployment(s, &c, error))
+    if (s->owner->lb && !join_deployment(s, &c, error))
         return false;
     c.preferred_address_v4 = config->preferred[0];
     c.preferred_address_v6 = config->preferred[1];
@@ -176,7 +176,7 @@ static bool make_endpoint(server_service *s, const server_config *config, uint64
         return error_set(error, SERVER_ERROR_BYTES, "cannot start: %s",
                          rv == XL_ERR_MEMORY ? "out of memory" : "the transport refuses the settings");
     const http3_service_hooks hooks = {.user = s->owner, .log = log_record, .next_connection = next_connection};
-    s->http3 = http3_service_new(s->endpoint, server_get_catalogue(s->owner), &hooks);
+    s->http3 = http3_service_new(s->endpoint, s->owner->catalogue, &hooks);
     if (!s->http3)
         snprintf(error, SERVER_ERROR_BYTES, "out of memory");
     return s->http3 != NULL;
@@ -191,7 +191,7 @@ static bool watch_inbox(server_service *s, const server_worker *worker) {
 
 static bool listen_on(server_service *s, const server_config *config, xl_addr *bound, char *error) {
     char text[64];
-    const server_worker *worker = server_get_worker(s->owner);
+    const server_worker *worker = s->owner->worker;
     s->udp = xl_udp_new();
     int rv = -errno;
     if (s->udp && worker)
@@ -215,7 +215,7 @@ static bool listen_on(server_service *s, const server_config *config, xl_addr *b
 }
 
 static server_service *quic_start(server *owner, uint64_t now, xl_addr *bound, char *error) {
-    const server_config *config = server_get_config(owner);
+    const server_config *config = &owner->config;
     server_service *s = calloc(1, sizeof *s);
     if (!s)
         return error_null(error, SERVER_ERROR_BYTES, "out of memory");
@@ -233,7 +233,7 @@ static server_service *quic_start(server *owner, uint64_t now, xl_addr *bound, c
 
 static void quic_reconfigure(server_service *s, uint64_t now) {
     /* The names were checked when the file was read, so only memory can fail; then the old parameters stay. */
-    (void)xl_endpoint_reconfigure(s->endpoint, &server_get_config(s->owner)->settings.scheme, now);
+    (void)xl_endpoint_reconfigure(s->endpoint, &s->owner->config.settings.scheme, now);
 }
 
 static bool quic_wanted(const server_config *config) {

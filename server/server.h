@@ -77,16 +77,6 @@ typedef struct {
 /* The value of --max-connections-per-address for a service with room for max_connections; 0: no limit. */
 uint64_t server_max_per_address(const server_config *, uint64_t max_connections);
 
-const server_config *server_get_config(const server *);
-const xl_deployment *server_get_deployment(const server *); /* NULL: none */
-const server_worker *server_get_worker(const server *);     /* NULL: the server is this process alone */
-catalogue *server_get_catalogue(server *);
-/* Closes a descriptor that is not needed now. False: there is none. */
-bool server_release_descriptor(server *);
-
-/* Writes `fields` as a JSON Lines record, with "t" and "event" before them. Steals the reference to fields, also on
- * failure. Without --out nothing is written. */
-void server_log(server *, const char *event, json_t *fields, uint64_t now);
 /* Numbers connections over all services, from 0. */
 uint64_t server_next_connection(server *);
 
