@@ -4,23 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit.h"
+#include "tests/air.h"
 #include "http/http3.h"
 #include "player/http3_client.h"
 
-#define MTU_BYTES     1452
-#define FLIGHTS       512
 #define ONE_WAY_US    10000
 #define REQUESTS      2
 #define REQUEST_BYTES 100000
 #define SESSIONS      4
-
-typedef struct {
-    uint64_t at;
-    bool to_server;
-    xl_datagram head;
-    uint8_t data[MTU_BYTES];
-} flight;
 
 typedef struct {
     uint64_t now;
@@ -31,8 +22,7 @@ typedef struct {
     xl_connection *connection[SESSIONS];
     size_t sessions;
     unsigned asked[SESSIONS];
-    flight air[FLIGHTS];
-    size_t in_air;
+    air air;
     uint64_t received[REQUESTS];
     bool done[REQUESTS], is_closed;
 } world;
@@ -116,35 +106,15 @@ static void on_closed(void *user, const char *message, uint64_t now) {
 
 /* ---- Both ---- */
 
-static void transmit(world *w, xl_endpoint *from, bool to_server) {
-    uint8_t buf[MTU_BYTES];
-    xl_datagram head;
-    size_t len;
-    while ((len = xl_endpoint_transmit(from, buf, sizeof buf, &head, w->now)) > 0) {
-        assert_true(w->in_air < FLIGHTS);
-        flight *f = &w->air[w->in_air++];
-        *f = (flight){.at = w->now + ONE_WAY_US, .to_server = to_server};
-        f->head = (xl_datagram){.local = head.remote, .remote = head.local, .len = len};
-        memcpy(f->data, buf, len);
-    }
-}
-
 static void step(world *w) {
-    size_t kept = 0;
-    for (size_t i = 0; i < w->in_air; i++) {
-        flight *f = &w->air[i];
-        if (f->at > w->now)
-            w->air[kept++] = *f;
-        else
-            xl_endpoint_receive(f->to_server ? w->server : http3_client_endpoint(w->client), &f->head, f->data, w->now);
-    }
-    w->in_air = kept;
+    xl_endpoint *client = http3_client_endpoint(w->client);
+    air_deliver(&w->air, client, w->server, w->now);
     if (xl_endpoint_next_timeout(w->server) <= w->now)
         xl_endpoint_handle_timeout(w->server, w->now);
     http3_client_process(w->client, w->now);
     serve(w);
-    transmit(w, http3_client_endpoint(w->client), true);
-    transmit(w, w->server, false);
+    air_take(&w->air, client, true, w->now);
+    air_take(&w->air, w->server, false, w->now);
     w->now += 1000;
 }
 
@@ -177,6 +147,7 @@ static void start(world *w) {
     int rv;
     memset(w, 0, sizeof *w);
     w->now = 1000000;
+    w->air.one_way_us = ONE_WAY_US;
     w->credentials[0] = xl_credentials_client(NULL);
     w->credentials[1] = xl_credentials_self_signed("server.test", (uint8_t[XL_RANDOM_KEY_BYTES]){1}, 1700000000);
     quic_settings_init(&settings);
@@ -202,6 +173,7 @@ static void world_free(world *w) {
         h3_session_free(w->session[i]);
     http3_client_free(w->client);
     xl_endpoint_free(w->server);
+    air_clear(&w->air);
     xl_credentials_free(w->credentials[0]);
     xl_credentials_free(w->credentials[1]);
 }

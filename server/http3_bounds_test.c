@@ -4,12 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit.h"
+#include "tests/air.h"
 #include "http/http3.h"
 #include "server/http3_service.h"
 
 #define ONE_WAY_US       5000
-#define MTU_BYTES        1452
 #define FILE_BYTES       (UINT64_C(100) << 20)
 #define CLIENTS_MOST     64
 #define STREAM_LEAST     1024        /* size of a stream's buffer from its first byte on */
@@ -17,14 +16,6 @@
 #define LOOK_AHEAD       (64 * 1024) /* above the congestion window, which may take twice its size in memory */
 #define INITIAL_WINDOW   (10 * 1452)
 #define IDLE_BYTES_MOST  26000 /* with one path */
-
-typedef struct flight {
-    struct flight *next;
-    uint64_t at;
-    bool to_server;
-    xl_datagram head;
-    uint8_t data[MTU_BYTES];
-} flight;
 
 typedef struct world world;
 
@@ -45,11 +36,10 @@ struct world {
     http3_service *service;
     client client[CLIENTS_MOST];
     size_t client_count;
-    flight *first, **last;
+    air air;
     uint64_t file_bytes_read, request_records, numbers;
     uint64_t failure_records, failures, failure_code;
     size_t send_bytes_most; /* maximum of the server's send buffers */
-    bool server_unheard;    /* the server's datagrams are lost */
 };
 
 /* ---- the file ---- */
@@ -139,7 +129,7 @@ static world *world_of(const xl_limits *client_limits, size_t server_memory) {
     int rv;
     assert_non_null(w);
     w->now = 1000000;
-    w->last = &w->first;
+    w->air.one_way_us = ONE_WAY_US;
     w->server_credentials = xl_credentials_self_signed("server.test", options.random_key, 1700000000);
     w->client_credentials = xl_credentials_client(NULL);
     xl_config config;
@@ -157,7 +147,7 @@ static world *world_of(const xl_limits *client_limits, size_t server_memory) {
     config.random_key[0] = 4;
     config.credentials = w->client_credentials;
     config.limits = *client_limits;
-    config.limits.max_udp_payload_bytes = MTU_BYTES;
+    config.limits.max_udp_payload_bytes = AIR_MTU;
     w->clients = xl_endpoint_new(&config, w->now, &rv);
     assert_non_null(w->clients);
     return w;
@@ -183,36 +173,16 @@ static void world_free(world *w) {
     catalogue_free(w->videos);
     xl_credentials_free(w->server_credentials);
     xl_credentials_free(w->client_credentials);
-    while (w->first) {
-        flight *next = w->first->next;
-        free(w->first);
-        w->first = next;
-    }
+    air_clear(&w->air);
     free(w);
 }
 
 /* ---- the network, time ---- */
 
-static void send_from(world *w, bool to_server) {
-    uint8_t buf[MTU_BYTES];
-    xl_datagram head;
-    size_t len;
-    while ((len = xl_endpoint_transmit(to_server ? w->clients : w->server, buf, sizeof buf, &head, w->now)) > 0) {
-        if (!to_server && w->server_unheard)
-            continue;
-        flight *f = calloc(1, sizeof *f);
-        *f = (flight){.at = w->now + ONE_WAY_US, .to_server = to_server};
-        f->head = (xl_datagram){.local = head.remote, .remote = head.local, .len = len};
-        memcpy(f->data, buf, len);
-        *w->last = f;
-        w->last = &f->next;
-    }
-}
-
 static void serve(world *w) {
     http3_service_process(w->service, w->now);
     note_memory(w);
-    send_from(w, false);
+    air_take(&w->air, w->server, false, w->now);
     note_memory(w);
 }
 
@@ -229,7 +199,7 @@ static void act(world *w) {
     for (size_t i = 0; i < w->client_count; i++)
         if (!w->client[i].closed)
             h3_pump(w->client[i].session, w->now);
-    send_from(w, true);
+    air_take(&w->air, w->clients, true, w->now);
 }
 
 static void run(world *w, uint64_t us) {
@@ -237,21 +207,13 @@ static void run(world *w, uint64_t us) {
         act(w);
         serve(w);
         uint64_t a = xl_endpoint_next_timeout(w->clients), b = xl_endpoint_next_timeout(w->server), at = a < b ? a : b;
-        if (w->first && w->first->at < at)
-            at = w->first->at;
+        at = air_next(&w->air) < at ? air_next(&w->air) : at;
         if (at > end) {
             w->now = end;
             return;
         }
         w->now = at > w->now ? at : w->now;
-        while (w->first && w->first->at <= w->now) {
-            flight *f = w->first;
-            w->first = f->next;
-            if (!w->first)
-                w->last = &w->first;
-            xl_endpoint_receive(f->to_server ? w->server : w->clients, &f->head, f->data, w->now);
-            free(f);
-        }
+        air_deliver(&w->air, w->clients, w->server, w->now);
         if (xl_endpoint_next_timeout(w->clients) <= w->now)
             xl_endpoint_handle_timeout(w->clients, w->now);
     }
@@ -489,7 +451,7 @@ TEST(what_waits_for_the_congestion_window_is_not_read_yet) {
     for (int k = 0; k < 100; k++)
         get(c, "/video", NULL);
     act(w);
-    w->server_unheard = true;
+    w->air.is_lost[0] = true;
     run(w, 1000000);
     assert_int_equal(100, w->request_records);
     assert_true(w->file_bytes_read <= 2 * INITIAL_WINDOW + LOOK_AHEAD);
@@ -507,7 +469,8 @@ TEST(a_thousand_requests_that_are_reset_leave_nothing) {
         while (n < 100 && h3_submit(c->session, "GET", "server.test", "/video", NULL, 0, &stream[n]) == 0)
             n++;
         h3_pump(c->session, w->now);
-        send_from(w, true); /* the requests are sent first, so that the server starts to respond */
+        air_take(&w->air, w->clients, true,
+                 w->now); /* the requests are sent first, so that the server starts to respond */
         for (size_t i = 0; i < n; i++)
             h3_cancel(c->session, stream[i], H3_REQUEST_CANCELLED);
         sent += (unsigned)n;

@@ -7,22 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit.h"
+#include "tests/air.h"
 #include "base/numbers.h"
 #include "http/http3.h"
 
 #define ONE_WAY_US   10000
-#define MAX_IN_AIR   4096
-#define MTU_BYTES    1452
 #define MAX_REQUESTS 16
 #define SEND_BUFFER  (256 * 1024)
-
-typedef struct {
-    uint64_t at;
-    bool to_server;
-    xl_datagram head;
-    uint8_t data[MTU_BYTES];
-} flight;
 
 typedef struct {
     bool used, responded, ended, aborted, wrong_content;
@@ -45,9 +36,7 @@ typedef struct {
     uint64_t now;
     xl_credentials *server_credentials, *client_credentials;
     side client, server;
-    flight *air;
-    size_t in_air;
-    bool network_down;
+    air air;
 
     /* The server's response, and what happened to it. */
     uint64_t body_bytes;
@@ -213,24 +202,6 @@ static inline void side_events(pair *p, side *s, bool is_server) {
         h3_pump(s->session, p->now);
 }
 
-static inline void side_transmit(pair *p, side *s, bool to_server) {
-    xl_datagram head;
-    uint8_t buf[MTU_BYTES];
-    size_t len;
-    while ((len = xl_endpoint_transmit(s->endpoint, buf, sizeof buf, &head, p->now)) > 0) {
-        if (p->network_down || p->in_air == MAX_IN_AIR)
-            continue;
-        flight *f = &p->air[p->in_air++];
-        f->at = p->now + ONE_WAY_US;
-        f->to_server = to_server;
-        f->head = head;
-        f->head.local = head.remote;
-        f->head.remote = head.local;
-        f->head.len = len;
-        memcpy(f->data, buf, len);
-    }
-}
-
 static inline void side_timeout(pair *p, side *s) {
     if (xl_endpoint_next_timeout(s->endpoint) <= p->now)
         xl_endpoint_handle_timeout(s->endpoint, p->now);
@@ -238,25 +209,15 @@ static inline void side_timeout(pair *p, side *s) {
 
 /* Handles everything that is due now, then advances the clock to the next event, at most to `until`. */
 static inline void step(pair *p, uint64_t until) {
-    size_t kept = 0;
-    for (size_t i = 0; i < p->in_air; i++) {
-        flight *f = &p->air[i];
-        if (f->at <= p->now)
-            xl_endpoint_receive(f->to_server ? p->server.endpoint : p->client.endpoint, &f->head, f->data, p->now);
-        else
-            p->air[kept++] = *f;
-    }
-    p->in_air = kept;
+    air_deliver(&p->air, p->client.endpoint, p->server.endpoint, p->now);
     side_timeout(p, &p->client);
     side_timeout(p, &p->server);
     side_events(p, &p->client, false);
     side_events(p, &p->server, true);
-    side_transmit(p, &p->client, true);
-    side_transmit(p, &p->server, false);
-    uint64_t next = min_u64(
-        until, min_u64(xl_endpoint_next_timeout(p->client.endpoint), xl_endpoint_next_timeout(p->server.endpoint)));
-    for (size_t i = 0; i < p->in_air; i++)
-        next = min_u64(next, p->air[i].at);
+    air_take(&p->air, p->client.endpoint, true, p->now);
+    air_take(&p->air, p->server.endpoint, false, p->now);
+    uint64_t next = min_u64(xl_endpoint_next_timeout(p->client.endpoint), xl_endpoint_next_timeout(p->server.endpoint));
+    next = min_u64(until, min_u64(next, air_next(&p->air)));
     p->now = next > p->now ? next : p->now + 1;
 }
 
@@ -269,8 +230,7 @@ static inline void run(pair *p, uint64_t us) {
 static inline pair *pair_begin(bool client_by_hand, bool server_by_hand, bool greases) {
     pair *p = calloc(1, sizeof *p);
     assert_non_null(p);
-    p->air = calloc(MAX_IN_AIR, sizeof *p->air);
-    assert_non_null(p->air);
+    p->air.one_way_us = ONE_WAY_US;
     p->now = 1000000;
     p->fail_body_at = UINT64_MAX;
     p->raw_stream = UINT64_MAX;
@@ -282,7 +242,7 @@ static inline pair *pair_begin(bool client_by_hand, bool server_by_hand, bool gr
     xl_config_init(&config);
     config.alpn = "h3";
     assert_int_equal(0, xl_random_key_from_seed(7, "pair", config.random_key));
-    config.limits.max_udp_payload_bytes = MTU_BYTES;
+    config.limits.max_udp_payload_bytes = AIR_MTU;
     config.limits.send_buffer_bytes = SEND_BUFFER;
     config.limits.grease = greases;
     config.credentials = p->client_credentials;
@@ -327,7 +287,7 @@ static inline void pair_free(pair *p) {
     xl_endpoint_free(p->server.endpoint);
     xl_credentials_free(p->client_credentials);
     xl_credentials_free(p->server_credentials);
-    free(p->air);
+    air_clear(&p->air);
     free(p);
 }
 

@@ -92,7 +92,7 @@ TEST(a_huge_body_is_pulled_no_further_than_the_send_buffer) {
     run(p, ONE_WAY_US + 5000); /* the request has arrived, no acknowledgement has come back */
     assert_int_equal(p->requests, 1);
     assert_in_range(p->body_pulled, 1, SEND_BUFFER + 2 * H3_DATA_FRAME_BYTES);
-    p->network_down = true;
+    p->air.is_lost[0] = p->air.is_lost[1] = true;
     uint64_t pulled = p->body_pulled;
     run(p, 500000);
     assert_in_range(p->body_pulled, pulled, pulled + SEND_BUFFER + 2 * H3_DATA_FRAME_BYTES);
