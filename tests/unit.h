@@ -38,16 +38,18 @@ static inline void unit_register(int line, struct CMUnitTest test) {
     }                                                                                                                  \
     static void name(__attribute__((unused)) void **state)
 
-/* TEST_OF(name, type, variable, release) { ... } defines a test with a `type *variable`, all zero at first, which is
- * passed to `release` at the end. */
-#define TEST_OF(name, type, variable, release)                                                                         \
+/* TEST_MADE(name, type, variable, make, release) { ... } defines a test with a `type *variable`, all zero at first,
+ * which is passed to `make` before the test and to `release` after it. TEST_OF has no `make`. */
+#define TEST_MADE(name, type, variable, make, release)                                                                 \
     static void name##_of(type *variable);                                                                             \
     TEST(name) {                                                                                                       \
-        type fixture = {0};                                                                                            \
-        name##_of(&fixture);                                                                                           \
-        release(&fixture);                                                                                             \
+        type made = {0};                                                                                               \
+        make(&made);                                                                                                   \
+        name##_of(&made);                                                                                              \
+        release(&made);                                                                                                \
     }                                                                                                                  \
     static void name##_of(type *variable)
+#define TEST_OF(name, type, variable, release) TEST_MADE(name, type, variable, (void), release)
 
 #define TEST_MAIN(setup, teardown)                                                                                     \
     int main(void) {                                                                                                   \

@@ -70,72 +70,62 @@ static void put_header(uint8_t *data, bool is_long, const uint8_t *cid, size_t l
     memcpy(data + (is_long ? 6 : 1), cid, len);
 }
 
-TEST(the_kernel_follows_the_process_octet) {
-    group g;
-    group_init(&g);
+#define GROUP_TEST(name) TEST_MADE(name, group, g, group_init, group_free)
+
+GROUP_TEST(the_kernel_follows_the_process_octet) {
     for (unsigned i = 0; i < 500; i++) {
         uint8_t nonce[XL_LB_NONCE_MAX], cid[XL_MAX_CID_BYTES], data[80];
-        xl_random_bytes(&g.random, nonce, sizeof nonce);
-        xl_random_bytes(&g.random, data, sizeof data);
-        g.d.worker = i % WORKERS;
-        size_t len = xl_deployment_make_cid(&g.d, nonce, (uint8_t)i, cid);
+        xl_random_bytes(&g->random, nonce, sizeof nonce);
+        xl_random_bytes(&g->random, data, sizeof data);
+        g->d.worker = i % WORKERS;
+        size_t len = xl_deployment_make_cid(&g->d, nonce, (uint8_t)i, cid);
         put_header(data, i % 2, cid, len);
-        assert_int_equal(g.d.worker, chosen(&g, data, sizeof data));
+        assert_int_equal(g->d.worker, chosen(g, data, sizeof data));
     }
-    group_free(&g);
 }
 
-TEST(the_kernel_and_the_endpoint_agree_on_any_cid) {
-    group g;
-    group_init(&g);
+GROUP_TEST(the_kernel_and_the_endpoint_agree_on_any_cid) {
     unsigned share[WORKERS] = {0};
     for (unsigned i = 0; i < 2000; i++) {
         uint8_t cid[XL_MAX_CID_BYTES], data[80];
-        xl_random_bytes(&g.random, cid, sizeof cid);
-        xl_random_bytes(&g.random, data, sizeof data);
+        xl_random_bytes(&g->random, cid, sizeof cid);
+        xl_random_bytes(&g->random, data, sizeof data);
         bool is_long = i % 2;
-        size_t len = is_long ? 8 + xl_random_next(&g.random) % 13 : xl_deployment_cid_bytes(&g.d, cid[0]);
+        size_t len = is_long ? 8 + xl_random_next(&g->random) % 13 : xl_deployment_cid_bytes(&g->d, cid[0]);
         put_header(data, is_long, cid, len);
-        unsigned at = chosen(&g, data, sizeof data);
-        assert_int_equal(xl_deployment_worker_of(&g.d, cid, len), at);
+        unsigned at = chosen(g, data, sizeof data);
+        assert_int_equal(xl_deployment_worker_of(&g->d, cid, len), at);
         share[at]++;
     }
     for (int i = 0; i < WORKERS; i++)
         assert_in_range(share[i], 300, 500);
-    group_free(&g);
 }
 
-TEST(any_datagram_reaches_some_worker) {
-    group g;
-    group_init(&g);
+GROUP_TEST(any_datagram_reaches_some_worker) {
     for (size_t len = 1; len < 60; len++) {
         uint8_t data[60];
-        xl_random_bytes(&g.random, data, sizeof data);
-        assert_true(chosen(&g, data, len) < WORKERS);
+        xl_random_bytes(&g->random, data, sizeof data);
+        assert_true(chosen(g, data, len) < WORKERS);
     }
-    group_free(&g);
 }
 
-TEST(a_datagram_finds_its_worker_from_any_address) {
-    group g;
-    group_init(&g);
+GROUP_TEST(a_datagram_finds_its_worker_from_any_address) {
     uint8_t nonce[XL_LB_NONCE_MAX] = {1}, cid[XL_MAX_CID_BYTES], data[80] = {0};
     struct sockaddr_in to;
     socklen_t to_len = sizeof to;
-    assert_int_equal(0, getpeername(g.client, (struct sockaddr *)&to, &to_len));
-    g.d.worker = 3;
-    size_t cid_len = xl_deployment_make_cid(&g.d, nonce, 7, cid);
+    assert_int_equal(0, getpeername(g->client, (struct sockaddr *)&to, &to_len));
+    g->d.worker = 3;
+    size_t cid_len = xl_deployment_make_cid(&g->d, nonce, 7, cid);
     put_header(data, false, cid, cid_len);
     for (uint32_t host = 1; host < 50; host++) {
         struct sockaddr_in from = {.sin_family = AF_INET};
         from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + host);
-        close(g.client);
-        g.client = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-        assert_int_equal(0, bind(g.client, (struct sockaddr *)&from, sizeof from));
-        assert_int_equal(0, connect(g.client, (struct sockaddr *)&to, sizeof to));
-        assert_int_equal(3, chosen(&g, data, sizeof data));
+        close(g->client);
+        g->client = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(0, bind(g->client, (struct sockaddr *)&from, sizeof from));
+        assert_int_equal(0, connect(g->client, (struct sockaddr *)&to, sizeof to));
+        assert_int_equal(3, chosen(g, data, sizeof data));
     }
-    group_free(&g);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -25,38 +25,34 @@ static bool play_round(fixture *f, int acks, uint64_t rtt, uint64_t jitter, uint
     return over;
 }
 
-TEST(a_steady_delay_never_ends_slow_start) {
-    fixture f;
-    setup(&f);
+#define HYSTART_TEST(name) TEST_MADE(name, fixture, f, setup, (void))
+
+HYSTART_TEST(a_steady_delay_never_ends_slow_start) {
     for (int round = 0; round < 100; round++) {
-        assert_false(play_round(&f, 20, 50000, 0, NULL));
-        assert_false(f.h.in_css);
-        assert_int_equal(xl_hystart_growth(&f.h, 1200), 1200);
+        assert_false(play_round(f, 20, 50000, 0, NULL));
+        assert_false(f->h.in_css);
+        assert_int_equal(xl_hystart_growth(&f->h, 1200), 1200);
     }
 }
 
-TEST(a_lasting_rise_ends_it_after_five_conservative_rounds) {
-    fixture f;
-    setup(&f);
-    assert_false(play_round(&f, 20, 50000, 0, NULL));
-    assert_false(play_round(&f, 20, 50000, 0, NULL));
-    assert_false(play_round(&f, 20, 57000, 0, NULL)); /* 50000 / 8 = 6250 */
-    assert_true(f.h.in_css);
-    assert_int_equal(xl_hystart_growth(&f.h, 1200), 300);
+HYSTART_TEST(a_lasting_rise_ends_it_after_five_conservative_rounds) {
+    assert_false(play_round(f, 20, 50000, 0, NULL));
+    assert_false(play_round(f, 20, 50000, 0, NULL));
+    assert_false(play_round(f, 20, 57000, 0, NULL)); /* 50000 / 8 = 6250 */
+    assert_true(f->h.in_css);
+    assert_int_equal(xl_hystart_growth(&f->h, 1200), 300);
     for (int round = 1; round < 5; round++)
-        assert_false(play_round(&f, 20, 57000, 0, NULL));
-    assert_true(play_round(&f, 20, 57000, 0, NULL));
+        assert_false(play_round(f, 20, 57000, 0, NULL));
+    assert_true(play_round(f, 20, 57000, 0, NULL));
 }
 
-TEST(a_rise_that_goes_away_resumes_slow_start) {
-    fixture f;
-    setup(&f);
+HYSTART_TEST(a_rise_that_goes_away_resumes_slow_start) {
     for (int i = 0; i < 20; i++) {
-        assert_false(play_round(&f, 20, 50000, 0, NULL));
-        assert_false(play_round(&f, 20, 60000, 0, NULL));
-        assert_true(f.h.in_css);
-        assert_false(play_round(&f, 20, 50000, 0, NULL));
-        assert_false(f.h.in_css);
+        assert_false(play_round(f, 20, 50000, 0, NULL));
+        assert_false(play_round(f, 20, 60000, 0, NULL));
+        assert_true(f->h.in_css);
+        assert_false(play_round(f, 20, 50000, 0, NULL));
+        assert_false(f->h.in_css);
     }
 }
 
@@ -78,34 +74,30 @@ TEST(thresholds_are_bounded) {
     }
 }
 
-TEST(too_few_samples_say_nothing) {
-    fixture f;
-    setup(&f);
-    play_round(&f, 20, 50000, 0, NULL);
-    play_round(&f, 7, 500000, 0, NULL);
-    assert_false(f.h.in_css);
-    play_round(&f, 20, 50000, 0, NULL);
-    play_round(&f, 8, 500000, 0, NULL);
-    assert_true(f.h.in_css);
+HYSTART_TEST(too_few_samples_say_nothing) {
+    play_round(f, 20, 50000, 0, NULL);
+    play_round(f, 7, 500000, 0, NULL);
+    assert_false(f->h.in_css);
+    play_round(f, 20, 50000, 0, NULL);
+    play_round(f, 8, 500000, 0, NULL);
+    assert_true(f->h.in_css);
     /* An aggregated ACK for many packets is one sample. */
-    setup(&f);
-    play_round(&f, 20, 50000, 0, NULL);
-    f.now += 1000;
+    setup(f);
+    play_round(f, 20, 50000, 0, NULL);
+    f->now += 1000;
     for (int i = 0; i < 100; i++)
-        assert_false(xl_hystart_on_ack(&f.h, f.now, f.sent, 500000));
-    assert_false(f.h.in_css);
+        assert_false(xl_hystart_on_ack(&f->h, f->now, f->sent, 500000));
+    assert_false(f->h.in_css);
 }
 
-TEST(a_packet_sent_as_the_round_begins_belongs_to_the_next) {
-    fixture f;
-    setup(&f);
-    xl_hystart_on_ack(&f.h, 1000, 0, 50000);
+HYSTART_TEST(a_packet_sent_as_the_round_begins_belongs_to_the_next) {
+    xl_hystart_on_ack(&f->h, 1000, 0, 50000);
     for (uint64_t i = 1; i <= 8; i++)
-        xl_hystart_on_ack(&f.h, 1000 + i, 999, 500000); /* sent before the round: it is still the first */
-    assert_false(f.h.in_css);
+        xl_hystart_on_ack(&f->h, 1000 + i, 999, 500000); /* sent before the round: it is still the first */
+    assert_false(f->h.in_css);
     for (uint64_t i = 1; i <= 8; i++)
-        xl_hystart_on_ack(&f.h, 2000 + i, i == 1 ? 1000 : 999, 500000);
-    assert_true(f.h.in_css);
+        xl_hystart_on_ack(&f->h, 2000 + i, i == 1 ? 1000 : 999, 500000);
+    assert_true(f->h.in_css);
 }
 
 TEST(jitter_above_a_steady_floor_does_not_end_slow_start) {

@@ -41,86 +41,80 @@ static xl_cids remote_with_four(void) {
     return cids;
 }
 
-TEST(issued_cids_count_up_until_full) {
-    xl_cids cids;
-    xl_cids_init(&cids);
+#define CIDS_TEST(name) TEST_MADE(name, xl_cids, cids, xl_cids_init, (void))
+
+CIDS_TEST(issued_cids_count_up_until_full) {
     const uint8_t token[16] = {7};
     for (uint64_t i = 0; i < XL_CIDS_MAX; i++) {
         xl_cid cid = cid_of(i);
-        xl_cid_entry *entry = xl_cids_issue(&cids, &cid, i == 0 ? NULL : token);
+        xl_cid_entry *entry = xl_cids_issue(cids, &cid, i == 0 ? NULL : token);
         assert_int_equal(entry->sequence, i);
         assert_int_equal(entry->has_token, i != 0);
     }
     xl_cid cid = cid_of(99);
-    assert_null(xl_cids_issue(&cids, &cid, token));
+    assert_null(xl_cids_issue(cids, &cid, token));
     cid = cid_of(5);
-    assert_int_equal(xl_cids_find(&cids, &cid)->sequence, 5);
-    assert_true(xl_cid_equal(&xl_cids_by_sequence(&cids, 7)->cid, &(xl_cid){8, {0xc1, 0xd0, 0, 7}}));
+    assert_int_equal(xl_cids_find(cids, &cid)->sequence, 5);
+    assert_true(xl_cid_equal(&xl_cids_by_sequence(cids, 7)->cid, &(xl_cid){8, {0xc1, 0xd0, 0, 7}}));
     cid.len = 7;
-    assert_null(xl_cids_find(&cids, &cid));
+    assert_null(xl_cids_find(cids, &cid));
 }
 
-TEST(the_oldest_that_the_peer_left_is_asked_back) {
-    xl_cids cids;
-    xl_cids_init(&cids);
+CIDS_TEST(the_oldest_that_the_peer_left_is_asked_back) {
     const uint8_t token[16] = {7};
     for (uint64_t i = 0; i < 3; i++) {
         xl_cid cid = cid_of(i);
-        xl_cids_issue(&cids, &cid, token)->in_use = i < 2;
+        xl_cids_issue(cids, &cid, token)->in_use = i < 2;
     }
-    assert_true(xl_cids_has_spare(&cids));
-    xl_cids_by_sequence(&cids, 2)->in_use = true;
-    assert_false(xl_cids_has_spare(&cids));
-    assert_false(xl_cids_ask_back(&cids, 0)); /* it uses that one */
-    assert_int_equal(xl_cids_active(&cids), 3);
-    assert_true(xl_cids_ask_back(&cids, 2));
-    assert_int_equal(cids.retire_prior_to, 1);
-    assert_int_equal(xl_cids_active(&cids), 2);
-    assert_int_equal(cids.count, 3); /* its late packets still come */
-    assert_true(xl_cids_ask_back(&cids, 2));
-    assert_false(xl_cids_ask_back(&cids, 2));
-    assert_int_equal(cids.retire_prior_to, 2);
+    assert_true(xl_cids_has_spare(cids));
+    xl_cids_by_sequence(cids, 2)->in_use = true;
+    assert_false(xl_cids_has_spare(cids));
+    assert_false(xl_cids_ask_back(cids, 0)); /* it uses that one */
+    assert_int_equal(xl_cids_active(cids), 3);
+    assert_true(xl_cids_ask_back(cids, 2));
+    assert_int_equal(cids->retire_prior_to, 1);
+    assert_int_equal(xl_cids_active(cids), 2);
+    assert_int_equal(cids->count, 3); /* its late packets still come */
+    assert_true(xl_cids_ask_back(cids, 2));
+    assert_false(xl_cids_ask_back(cids, 2));
+    assert_int_equal(cids->retire_prior_to, 2);
 }
 
-TEST(the_peer_retires_only_what_was_issued) {
-    xl_cids cids;
-    xl_cids_init(&cids);
+CIDS_TEST(the_peer_retires_only_what_was_issued) {
     const uint8_t token[16] = {0};
     for (uint64_t i = 0; i < 3; i++) {
         xl_cid cid = cid_of(i);
-        xl_cids_note_announced(&cids, xl_cids_issue(&cids, &cid, token));
+        xl_cids_note_announced(cids, xl_cids_issue(cids, &cid, token));
     }
     xl_cid gone;
     bool was_present;
-    assert_int_equal(xl_cids_retired_by_peer(&cids, 3, &gone, &was_present), XL_QERR_PROTOCOL_VIOLATION);
-    assert_int_equal(xl_cids_retired_by_peer(&cids, 1, &gone, &was_present), 0);
+    assert_int_equal(xl_cids_retired_by_peer(cids, 3, &gone, &was_present), XL_QERR_PROTOCOL_VIOLATION);
+    assert_int_equal(xl_cids_retired_by_peer(cids, 1, &gone, &was_present), 0);
     assert_true(was_present);
     assert_true(xl_cid_equal(&gone, &(xl_cid){8, {0xc1, 0xd0, 0, 1}}));
-    assert_null(xl_cids_by_sequence(&cids, 1));
-    assert_non_null(xl_cids_by_sequence(&cids, 2));
-    assert_int_equal(xl_cids_retired_by_peer(&cids, 1, &gone, &was_present), 0); /* the frame came twice */
+    assert_null(xl_cids_by_sequence(cids, 1));
+    assert_non_null(xl_cids_by_sequence(cids, 2));
+    assert_int_equal(xl_cids_retired_by_peer(cids, 1, &gone, &was_present), 0); /* the frame came twice */
     assert_false(was_present);
     xl_cid next = cid_of(3); /* a retired number is not issued again */
-    assert_int_equal(xl_cids_issue(&cids, &next, token)->sequence, 3);
-    assert_int_equal(xl_cids_retired_by_peer(&cids, 3, &gone, &was_present), XL_QERR_PROTOCOL_VIOLATION); /* not sent */
+    assert_int_equal(xl_cids_issue(cids, &next, token)->sequence, 3);
+    assert_int_equal(xl_cids_retired_by_peer(cids, 3, &gone, &was_present), XL_QERR_PROTOCOL_VIOLATION); /* not sent */
     assert_false(was_present);
-    xl_cids_by_sequence(&cids, 3)->was_sent = true; /* and lost, it seems */
-    assert_int_equal(xl_cids_retired_by_peer(&cids, 3, &gone, &was_present), 0);
+    xl_cids_by_sequence(cids, 3)->was_sent = true; /* and lost, it seems */
+    assert_int_equal(xl_cids_retired_by_peer(cids, 3, &gone, &was_present), 0);
 }
 
-TEST(unused_cids_are_taken_in_order_of_sequence) {
-    xl_cids cids;
-    xl_cids_init(&cids);
-    assert_null(xl_cids_take_unused(&cids));
-    assert_int_equal(learn(&cids, 2, 0), 0);
-    assert_int_equal(learn(&cids, 0, 0), 0);
-    assert_int_equal(learn(&cids, 1, 0), 0);
+CIDS_TEST(unused_cids_are_taken_in_order_of_sequence) {
+    assert_null(xl_cids_take_unused(cids));
+    assert_int_equal(learn(cids, 2, 0), 0);
+    assert_int_equal(learn(cids, 0, 0), 0);
+    assert_int_equal(learn(cids, 1, 0), 0);
     for (uint64_t s = 0; s < 3; s++) {
-        xl_cid_entry *entry = xl_cids_take_unused(&cids);
+        xl_cid_entry *entry = xl_cids_take_unused(cids);
         assert_int_equal(entry->sequence, s);
         assert_true(entry->in_use);
     }
-    assert_null(xl_cids_take_unused(&cids));
+    assert_null(xl_cids_take_unused(cids));
 }
 
 TEST(equal_duplicates_are_fine_and_contradictions_are_violations) {
@@ -175,17 +169,15 @@ TEST(retire_prior_to_queues_those_below_and_tells_of_those_in_use) {
     assert_int_equal(cids.retire_count, 3);
 }
 
-TEST(a_late_cid_below_retire_prior_to_is_retired_at_once) {
-    xl_cids cids;
-    xl_cids_init(&cids);
-    assert_int_equal(learn(&cids, 5, 5), 0);
-    assert_int_equal(learn(&cids, 3, 0), 0);
-    assert_null(xl_cids_by_sequence(&cids, 3));
-    assert_int_equal(cids.retire_count, 1);
-    assert_int_equal(cids.retire_queue[0], 3);
-    cids.retire_count = 0; /* sent */
-    assert_int_equal(learn(&cids, 3, 0), 0);
-    assert_int_equal(cids.retire_count, 0); /* "unless it has already done so" */
+CIDS_TEST(a_late_cid_below_retire_prior_to_is_retired_at_once) {
+    assert_int_equal(learn(cids, 5, 5), 0);
+    assert_int_equal(learn(cids, 3, 0), 0);
+    assert_null(xl_cids_by_sequence(cids, 3));
+    assert_int_equal(cids->retire_count, 1);
+    assert_int_equal(cids->retire_queue[0], 3);
+    cids->retire_count = 0; /* sent */
+    assert_int_equal(learn(cids, 3, 0), 0);
+    assert_int_equal(cids->retire_count, 0); /* "unless it has already done so" */
 }
 
 TEST(a_late_copy_of_the_frame_does_not_revive_a_retired_cid) {

@@ -101,6 +101,17 @@ void pair_connect(pair *p);
 void pair_free(pair *p);
 
 #define PAIR_TEST(name) TEST_OF(name, pair, p, pair_free)
+/* The same for each value of the variable from `from` to before `end`, each with a pair of its own. */
+#define PAIR_TEST_EACH(name, type, variable, from, end)                                                                \
+    static void name##_each(pair *p, type variable);                                                                   \
+    TEST(name) {                                                                                                       \
+        for (type variable = (from); variable < (end); variable++) {                                                   \
+            pair p;                                                                                                    \
+            name##_each(&p, variable);                                                                                 \
+            pair_free(&p);                                                                                             \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void name##_each(pair *p, type variable)
 
 pair_link *pair_link_of(pair *p, const xl_addr *client);
 void pair_enqueue(pair *p, bool to_server, const xl_datagram *d, const uint8_t *data);

@@ -391,19 +391,15 @@ static void see(void *user, bool to_server, uint8_t *data, size_t len) {
     s->small += is_initial && len < 1200;
 }
 
-TEST(datagrams_with_initials_have_1200_bytes) {
-    for (uint64_t seed = 0; seed < 10; seed++) {
-        pair p;
-        sizes s = {0};
-        pair_init(&p, seed, 1, 20000);
-        p.link[0].loss = 0.3;
-        p.tamper = see;
-        p.tamper_user = &s;
-        pair_establish(&p);
-        assert_true(s.initials >= 2);
-        assert_int_equal(s.small, 0);
-        pair_free(&p);
-    }
+PAIR_TEST_EACH(datagrams_with_initials_have_1200_bytes, uint64_t, seed, 0, 10) {
+    sizes s = {0};
+    pair_init(p, seed, 1, 20000);
+    p->link[0].loss = 0.3;
+    p->tamper = see;
+    p->tamper_user = &s;
+    pair_establish(p);
+    assert_true(s.initials >= 2);
+    assert_int_equal(s.small, 0);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -19,32 +19,24 @@ PAIR_TEST(a_transfer_arrives_intact) {
     assert_true(took < 2000000); /* 0.8 s at line rate, plus slow start */
 }
 
-TEST(a_transfer_survives_loss_and_reordering) {
-    for (uint64_t seed = 10; seed < 16; seed++) {
-        pair p;
-        pair_init(&p, seed, 1, 15000);
-        limit(&p.link[0], 40);
-        p.link[0].loss = 0.03;
-        p.link[0].reorder = 0.05;
-        pair_establish(&p);
-        assert_non_null(p.sc);
-        pair_transfer(&p, 1000000, 60000000);
-        pair_free(&p);
-    }
+PAIR_TEST_EACH(a_transfer_survives_loss_and_reordering, uint64_t, seed, 10, 16) {
+    pair_init(p, seed, 1, 15000);
+    limit(&p->link[0], 40);
+    p->link[0].loss = 0.03;
+    p->link[0].reorder = 0.05;
+    pair_establish(p);
+    assert_non_null(p->sc);
+    pair_transfer(p, 1000000, 60000000);
 }
 
-TEST(the_handshake_survives_heavy_loss) {
-    for (uint64_t seed = 30; seed < 50; seed++) {
-        pair p;
-        pair_init(&p, seed, 1, 15000);
-        p.client_config.limits.handshake_timeout_us = p.server_config.limits.handshake_timeout_us = 30000000;
-        p.link[0].loss = 0.3;
-        pair_establish(&p);
-        assert_non_null(p.sc);
-        p.link[0].loss = 0;
-        pair_transfer(&p, 10000, 60000000);
-        pair_free(&p);
-    }
+PAIR_TEST_EACH(the_handshake_survives_heavy_loss, uint64_t, seed, 30, 50) {
+    pair_init(p, seed, 1, 15000);
+    p->client_config.limits.handshake_timeout_us = p->server_config.limits.handshake_timeout_us = 30000000;
+    p->link[0].loss = 0.3;
+    pair_establish(p);
+    assert_non_null(p->sc);
+    p->link[0].loss = 0;
+    pair_transfer(p, 10000, 60000000);
 }
 
 PAIR_TEST(multipath_uses_both_paths) {
@@ -140,34 +132,29 @@ TEST(reinjection_ends_head_of_line_blocking) {
     }
 }
 
-TEST(a_full_buffer_closes_the_gate) {
-    for (int full = 0; full < 2; full++) {
-        pair p;
-        pair_init(&p, 6, 2, 10000);
-        pair_multipath(&p, "xlink", "stream");
-        p.server_config.scheme.qoe_control = true;
-        p.server_config.scheme.t_th1_us = 300000;
-        p.server_config.scheme.t_th2_us = 1000000;
-        limit(&p.link[0], 20);
-        limit(&p.link[1], 20);
-        pair_establish(&p);
-        pair_run(&p, 100000);
-        xl_qoe qoe = {
-            .cached_bytes = full ? 5000000 : 1000, .cached_frames = full ? 300 : 1, .bps = 4000000, .fps = 30};
-        xl_connection_set_qoe(p.cc, &qoe, p.now);
-        size_t warm = pair_ask(&p, 50000);
-        pair_finish(&p, warm, 5000000);
-        uint64_t before = p.sc->stats.reinjected_bytes;
-        for (int k = 0; k < 5; k++) {
-            xl_connection_set_qoe(p.cc, &qoe, p.now);
-            pair_transfer(&p, 300000, 5000000);
-        }
-        if (full)
-            assert_int_equal(before, p.sc->stats.reinjected_bytes);
-        else
-            assert_true(p.sc->stats.reinjected_bytes > before);
-        pair_free(&p);
+PAIR_TEST_EACH(a_full_buffer_closes_the_gate, int, full, 0, 2) {
+    pair_init(p, 6, 2, 10000);
+    pair_multipath(p, "xlink", "stream");
+    p->server_config.scheme.qoe_control = true;
+    p->server_config.scheme.t_th1_us = 300000;
+    p->server_config.scheme.t_th2_us = 1000000;
+    limit(&p->link[0], 20);
+    limit(&p->link[1], 20);
+    pair_establish(p);
+    pair_run(p, 100000);
+    xl_qoe qoe = {.cached_bytes = full ? 5000000 : 1000, .cached_frames = full ? 300 : 1, .bps = 4000000, .fps = 30};
+    xl_connection_set_qoe(p->cc, &qoe, p->now);
+    size_t warm = pair_ask(p, 50000);
+    pair_finish(p, warm, 5000000);
+    uint64_t before = p->sc->stats.reinjected_bytes;
+    for (int k = 0; k < 5; k++) {
+        xl_connection_set_qoe(p->cc, &qoe, p->now);
+        pair_transfer(p, 300000, 5000000);
     }
+    if (full)
+        assert_int_equal(before, p->sc->stats.reinjected_bytes);
+    else
+        assert_true(p->sc->stats.reinjected_bytes > before);
 }
 
 PAIR_TEST(migration_moves_to_the_other_path_and_starts_its_window_anew) {
@@ -402,20 +389,16 @@ static void flip_bits(void *user, bool to_server, uint8_t *data, size_t len) {
         data[(v >> 8) % len] ^= (uint8_t)(1u << (v >> 40) % 8);
 }
 
-TEST(damaged_datagrams_are_dropped_and_repaired) {
-    for (uint64_t seed = 70; seed < 80; seed++) {
-        pair p;
-        xl_random r;
-        xl_random_seed(&r, seed);
-        pair_init(&p, seed, 2, 10000);
-        pair_multipath(&p, "xlink", "stream");
-        p.tamper = flip_bits;
-        p.tamper_user = &r;
-        pair_establish(&p);
-        assert_non_null(p.sc);
-        pair_transfer(&p, 300000, 120000000);
-        pair_free(&p);
-    }
+PAIR_TEST_EACH(damaged_datagrams_are_dropped_and_repaired, uint64_t, seed, 70, 80) {
+    xl_random r;
+    xl_random_seed(&r, seed);
+    pair_init(p, seed, 2, 10000);
+    pair_multipath(p, "xlink", "stream");
+    p->tamper = flip_bits;
+    p->tamper_user = &r;
+    pair_establish(p);
+    assert_non_null(p->sc);
+    pair_transfer(p, 300000, 120000000);
 }
 
 PAIR_TEST(garbage_does_not_move_an_endpoint) {

@@ -233,19 +233,15 @@ TEST(a_delay_out_of_range_is_a_violation) {
     }
 }
 
-TEST(without_negotiation_ack_frequency_is_of_unknown_type) {
-    for (int i = 0; i < 2; i++) {
-        pair p;
-        configure(&p, 10, 1, 0);
-        p.server_config.limits.enable_ack_frequency = false;
-        start(&p);
-        if (i == 0)
-            ask_for_acks(&p, 0, 1, 25000);
-        else
-            ping(&p, 1, true);
-        assert_int_equal(p.sc->closing.code, XL_QERR_FRAME_ENCODING);
-        pair_free(&p);
-    }
+PAIR_TEST_EACH(without_negotiation_ack_frequency_is_of_unknown_type, int, i, 0, 2) {
+    configure(p, 10, 1, 0);
+    p->server_config.limits.enable_ack_frequency = false;
+    start(p);
+    if (i == 0)
+        ask_for_acks(p, 0, 1, 25000);
+    else
+        ping(p, 1, true);
+    assert_int_equal(p->sc->closing.code, XL_QERR_FRAME_ENCODING);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -79,17 +79,13 @@ PAIR_TEST(an_initial_of_a_server_with_a_token_is_dropped) {
     assert_true(takes(p, &i));
 }
 
-TEST(who_answered_first_is_the_peer) {
-    for (int to_server = 0; to_server < 2; to_server++) {
-        pair p;
-        begin_handshake(&p, 3);
-        until_client_has_an_initial(&p);
-        initial i = {.to_server = to_server, .scid = cid_of(1), .bytes = 1200, .pn = (1 << 20) + 50};
-        assert_false(takes(&p, &i));
-        i.scid = (to_server ? p.cc : p.sc)->local_cids.at[0].cid;
-        assert_true(takes(&p, &i));
-        pair_free(&p);
-    }
+PAIR_TEST_EACH(who_answered_first_is_the_peer, int, to_server, 0, 2) {
+    begin_handshake(p, 3);
+    until_client_has_an_initial(p);
+    initial i = {.to_server = to_server, .scid = cid_of(1), .bytes = 1200, .pn = (1 << 20) + 50};
+    assert_false(takes(p, &i));
+    i.scid = (to_server ? p->cc : p->sc)->local_cids.at[0].cid;
+    assert_true(takes(p, &i));
 }
 
 /* Delivers a Retry that anybody on the path can make. */
@@ -138,39 +134,31 @@ PAIR_TEST(a_client_takes_no_retry_after_another_packet) {
     assert_null(p->cc->handshake.token);
 }
 
-TEST(a_client_takes_no_version_negotiation_after_another_packet) {
-    for (int after = 0; after < 2; after++) {
-        pair p;
-        begin_handshake(&p, 6);
-        if (after)
-            until_client_has_an_initial(&p);
-        uint8_t packet[64];
-        xl_cid dcid = p.cc->local_cids.at[0].cid;
-        size_t len =
-            xl_packet_put_version_negotiation(packet, sizeof packet, &dcid, &p.cc->handshake.odcid, XL_VERSIONS_2, 0);
-        assert_true(len > 0);
-        xl_datagram d = {.local = p.link[0].client, .remote = p.link[0].server, .len = len};
-        xl_endpoint_receive(p.client, &d, packet, p.now);
-        assert_int_equal(xl_conn_is_live(p.cc), after);
-        pair_free(&p);
-    }
+PAIR_TEST_EACH(a_client_takes_no_version_negotiation_after_another_packet, int, after, 0, 2) {
+    begin_handshake(p, 6);
+    if (after)
+        until_client_has_an_initial(p);
+    uint8_t packet[64];
+    xl_cid dcid = p->cc->local_cids.at[0].cid;
+    size_t len =
+        xl_packet_put_version_negotiation(packet, sizeof packet, &dcid, &p->cc->handshake.odcid, XL_VERSIONS_2, 0);
+    assert_true(len > 0);
+    xl_datagram d = {.local = p->link[0].client, .remote = p->link[0].server, .len = len};
+    xl_endpoint_receive(p->client, &d, packet, p->now);
+    assert_int_equal(xl_conn_is_live(p->cc), after);
 }
 
 /* Section 7.3: if an attacker changed connection IDs in the handshake, they differ from the transport parameters. */
-TEST(connection_ids_that_the_parameters_do_not_confirm_are_an_error) {
-    for (int what = 0; what < 3; what++) {
-        pair p;
-        begin_handshake(&p, 7);
-        if (what == 1)
-            p.cc->handshake.odcid.id[0] ^= 1;
-        if (what == 2)
-            p.cc->handshake.has_retry = true;
-        pair_handshake(&p);
-        pair_run(&p, 1000000);
-        assert_int_equal(p.cc->handshake.is_confirmed, what == 0);
-        assert_int_equal(p.cc->closing.code, what == 0 ? XL_QERR_NO_ERROR : XL_QERR_TRANSPORT_PARAMETER);
-        pair_free(&p);
-    }
+PAIR_TEST_EACH(connection_ids_that_the_parameters_do_not_confirm_are_an_error, int, what, 0, 3) {
+    begin_handshake(p, 7);
+    if (what == 1)
+        p->cc->handshake.odcid.id[0] ^= 1;
+    if (what == 2)
+        p->cc->handshake.has_retry = true;
+    pair_handshake(p);
+    pair_run(p, 1000000);
+    assert_int_equal(p->cc->handshake.is_confirmed, what == 0);
+    assert_int_equal(p->cc->closing.code, what == 0 ? XL_QERR_NO_ERROR : XL_QERR_TRANSPORT_PARAMETER);
 }
 
 /* Loses the client's Finished, so that the server has no keys for 1-RTT packets yet. */

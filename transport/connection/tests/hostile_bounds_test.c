@@ -291,29 +291,25 @@ PAIR_TEST(all_streams_of_a_connection_keep_within_its_budget) {
 }
 
 /* An answer is under way at full speed. Whichever side resets it, its memory is freed before anything is sent. */
-TEST(a_stream_that_is_reset_holds_nothing_from_then_on) {
-    for (int by_peer = 0; by_peer < 2; by_peer++) {
-        pair p;
-        pair_init(&p, 1, 1, 20000);
-        pair_establish(&p);
-        uint64_t id = p.request[pair_ask(&p, 50000000)].id;
-        pair_run(&p, 300000);
-        assert_true(p.sc->streams.budget.held > 65536);
-        if (by_peer) {
-            uint64_t error = 0;
-            xl_packet_context ctx = {.type = XL_PACKET_1RTT, .level = XL_LEVEL_APP};
-            xl_frame f = {.type = XL_FRAME_STOP_SENDING, .stop_sending = {.stream_id = id, .error_code = 1}};
-            error = xl_conn_take_frame(p.sc, &f, &ctx);
-            assert_int_equal(0, error);
-        } else {
-            assert_int_equal(0, xl_stream_reset(p.sc, id, 1));
-        }
-        assert_int_equal(0, p.sc->streams.budget.held);
-        assert_int_equal(0, p.server->send_pool.held);
-        pair_run(&p, 300000);
-        assert_int_equal(0, p.sc->streams.count);
-        pair_free(&p);
+PAIR_TEST_EACH(a_stream_that_is_reset_holds_nothing_from_then_on, int, by_peer, 0, 2) {
+    pair_init(p, 1, 1, 20000);
+    pair_establish(p);
+    uint64_t id = p->request[pair_ask(p, 50000000)].id;
+    pair_run(p, 300000);
+    assert_true(p->sc->streams.budget.held > 65536);
+    if (by_peer) {
+        uint64_t error = 0;
+        xl_packet_context ctx = {.type = XL_PACKET_1RTT, .level = XL_LEVEL_APP};
+        xl_frame f = {.type = XL_FRAME_STOP_SENDING, .stop_sending = {.stream_id = id, .error_code = 1}};
+        error = xl_conn_take_frame(p->sc, &f, &ctx);
+        assert_int_equal(0, error);
+    } else {
+        assert_int_equal(0, xl_stream_reset(p->sc, id, 1));
     }
+    assert_int_equal(0, p->sc->streams.budget.held);
+    assert_int_equal(0, p->server->send_pool.held);
+    pair_run(p, 300000);
+    assert_int_equal(0, p->sc->streams.count);
 }
 
 /* The limit of RFC 9000 section 8.1 may repeatedly leave less room than an acknowledgement takes. */

@@ -43,17 +43,13 @@ TEST(the_server_chooses_where_the_client_offers_both) {
     }
 }
 
-TEST(without_the_parameter_of_either_side_there_is_no_multipath) {
-    for (int side = 0; side < 2; side++) {
-        pair p;
-        ietf(&p, 3, 2);
-        (side ? &p.server_config : &p.client_config)->scheme.enable_multipath = false;
-        pair_establish(&p);
-        pair_transfer(&p, 100000, 10000000);
-        assert_false(xl_connection_is_multipath(p.cc) || xl_connection_is_multipath(p.sc));
-        assert_null(p.cc->path_ids);
-        pair_free(&p);
-    }
+PAIR_TEST_EACH(without_the_parameter_of_either_side_there_is_no_multipath, int, side, 0, 2) {
+    ietf(p, 3, 2);
+    (side ? &p->server_config : &p->client_config)->scheme.enable_multipath = false;
+    pair_establish(p);
+    pair_transfer(p, 100000, 10000000);
+    assert_false(xl_connection_is_multipath(p->cc) || xl_connection_is_multipath(p->sc));
+    assert_null(p->cc->path_ids);
 }
 
 /* ---- Paths ---- */
@@ -211,21 +207,17 @@ PAIR_TEST(an_abandoned_path_ends_on_both_sides_and_its_id_never_comes_back) {
     }
 }
 
-TEST(a_download_survives_an_abandoned_path) {
-    for (int by_server = 0; by_server < 2; by_server++) {
-        pair p;
-        ietf(&p, 13, 2);
-        for (size_t i = 0; i < 2; i++)
-            p.link[i].bytes_per_s[0] = p.link[i].bytes_per_s[1] = 1000000, p.link[i].queue_us = 100000;
-        pair_establish(&p);
-        size_t i = pair_ask(&p, 3000000);
-        pair_run(&p, 700000);
-        assert_int_equal(0, xl_connection_close_path(by_server ? p.sc : p.cc, by_server, p.now)); /* path 0 too */
-        assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
-        assert_int_equal(open_paths(p.cc), 1);
-        assert_int_equal(open_paths(p.sc), 1);
-        pair_free(&p);
-    }
+PAIR_TEST_EACH(a_download_survives_an_abandoned_path, int, by_server, 0, 2) {
+    ietf(p, 13, 2);
+    for (size_t i = 0; i < 2; i++)
+        p->link[i].bytes_per_s[0] = p->link[i].bytes_per_s[1] = 1000000, p->link[i].queue_us = 100000;
+    pair_establish(p);
+    size_t i = pair_ask(p, 3000000);
+    pair_run(p, 700000);
+    assert_int_equal(0, xl_connection_close_path(by_server ? p->sc : p->cc, by_server, p->now)); /* path 0 too */
+    assert_true(pair_finish(p, i, 30000000) != UINT64_MAX);
+    assert_int_equal(open_paths(p->cc), 1);
+    assert_int_equal(open_paths(p->sc), 1);
 }
 
 /* Whether the server's endpoint routes a datagram with this CID to the connection. */

@@ -27,21 +27,17 @@ static size_t ask_and_lose_the_first_path(pair *p) {
     return i;
 }
 
-TEST(a_client_stays_where_the_server_disables_active_migration) {
-    for (int disabled = 0; disabled < 2; disabled++) {
-        pair p;
-        pair_init(&p, 7, 2, 15000);
-        p.client_config.scheme.enable_migration = true;
-        start(&p);
-        p.cc->peer_params.disable_active_migration = disabled;
-        size_t i = ask_and_lose_the_first_path(&p);
-        pair_run(&p, 5000000);
-        assert_int_equal(disabled ? 0 : 1, p.client_migrations);
-        assert_int_equal(disabled, p.link[1].packets[0] == 0);
-        set_dark(&p.link[0], false);
-        assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
-        pair_free(&p);
-    }
+PAIR_TEST_EACH(a_client_stays_where_the_server_disables_active_migration, int, disabled, 0, 2) {
+    pair_init(p, 7, 2, 15000);
+    p->client_config.scheme.enable_migration = true;
+    start(p);
+    p->cc->peer_params.disable_active_migration = disabled;
+    size_t i = ask_and_lose_the_first_path(p);
+    pair_run(p, 5000000);
+    assert_int_equal(disabled ? 0 : 1, p->client_migrations);
+    assert_int_equal(disabled, p->link[1].packets[0] == 0);
+    set_dark(&p->link[0], false);
+    assert_true(pair_finish(p, i, 60000000) != UINT64_MAX);
 }
 
 PAIR_TEST(a_client_opens_no_path_where_the_server_disables_active_migration) {

@@ -121,26 +121,22 @@ PAIR_TEST(the_first_destination_has_eight_bytes_at_least) {
     assert_true(p->cc->handshake.odcid.len >= 8);
 }
 
-TEST(a_retry_whose_tag_is_wrong_is_dropped) {
-    for (int is_damaged = 0; is_damaged < 2; is_damaged++) {
-        pair p;
-        pair_init(&p, 4, 1, 10000);
-        pair_connect(&p);
-        pair_flush(&p);
-        const uint8_t key[XL_RETRY_KEY_BYTES] = {5};
-        uint8_t packet[XL_RETRY_MAX_BYTES];
-        xl_cid scid = cid_of(4);
-        xl_packet_header first = {.type = XL_PACKET_INITIAL,
-                                  .version = XL_VERSION_1,
-                                  .dcid = p.cc->handshake.odcid,
-                                  .scid = p.cc->local_cids.at[0].cid};
-        size_t len = xl_retry_put(key, &first, &p.link[0].client, &scid, 0, p.now, packet, sizeof packet);
-        packet[len - 1] ^= (uint8_t)is_damaged;
-        xl_datagram d = {.local = p.link[0].client, .remote = p.link[0].server, .len = len};
-        xl_endpoint_receive(p.client, &d, packet, p.now);
-        assert_int_equal(p.cc->handshake.has_retry, !is_damaged);
-        pair_free(&p);
-    }
+PAIR_TEST_EACH(a_retry_whose_tag_is_wrong_is_dropped, int, is_damaged, 0, 2) {
+    pair_init(p, 4, 1, 10000);
+    pair_connect(p);
+    pair_flush(p);
+    const uint8_t key[XL_RETRY_KEY_BYTES] = {5};
+    uint8_t packet[XL_RETRY_MAX_BYTES];
+    xl_cid scid = cid_of(4);
+    xl_packet_header first = {.type = XL_PACKET_INITIAL,
+                              .version = XL_VERSION_1,
+                              .dcid = p->cc->handshake.odcid,
+                              .scid = p->cc->local_cids.at[0].cid};
+    size_t len = xl_retry_put(key, &first, &p->link[0].client, &scid, 0, p->now, packet, sizeof packet);
+    packet[len - 1] ^= (uint8_t)is_damaged;
+    xl_datagram d = {.local = p->link[0].client, .remote = p->link[0].server, .len = len};
+    xl_endpoint_receive(p->client, &d, packet, p->now);
+    assert_int_equal(p->cc->handshake.has_retry, !is_damaged);
 }
 
 /* ---- Migration ---- */

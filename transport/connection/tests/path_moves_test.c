@@ -168,33 +168,29 @@ PAIR_TEST(answers_restart_the_count_of_ptos) {
     assert_true(pair_finish(p, i, 60000000) != UINT64_MAX);
 }
 
-TEST(migration_returns_when_the_primary_has_been_back_for_a_while) {
-    for (int back = 0; back < 2; back++) {
-        pair p;
-        init_migrating(&p, 142);
-        p.client_config.limits.migrate_back = back;
-        p.client_config.limits.migrate_back_us = 3000000;
-        pair_establish(&p);
-        size_t i = pair_ask(&p, 40000000);
-        pair_run(&p, 1000000);
-        set_dark(&p.link[0], true);
-        pair_run(&p, 2000000);
-        assert_int_equal(1, p.cc->active);
-        set_dark(&p.link[0], false); /* back for a short time only: the client does not return */
-        pair_run(&p, 2500000);
-        set_dark(&p.link[0], true);
-        pair_run(&p, 2500000);
-        assert_int_equal(1, p.cc->active);
-        set_dark(&p.link[0], false);
-        pair_run(&p, 2500000);
-        assert_int_equal(1, p.cc->active);
-        pair_run(&p, 3000000);
-        assert_int_equal(back ? 0 : 1, p.cc->active);
-        assert_int_equal(back ? 0 : 1, p.sc->active);
-        assert_int_equal(back ? 2 : 1, p.client_migrations);
-        assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
-        pair_free(&p);
-    }
+PAIR_TEST_EACH(migration_returns_when_the_primary_has_been_back_for_a_while, int, back, 0, 2) {
+    init_migrating(p, 142);
+    p->client_config.limits.migrate_back = back;
+    p->client_config.limits.migrate_back_us = 3000000;
+    pair_establish(p);
+    size_t i = pair_ask(p, 40000000);
+    pair_run(p, 1000000);
+    set_dark(&p->link[0], true);
+    pair_run(p, 2000000);
+    assert_int_equal(1, p->cc->active);
+    set_dark(&p->link[0], false); /* back for a short time only: the client does not return */
+    pair_run(p, 2500000);
+    set_dark(&p->link[0], true);
+    pair_run(p, 2500000);
+    assert_int_equal(1, p->cc->active);
+    set_dark(&p->link[0], false);
+    pair_run(p, 2500000);
+    assert_int_equal(1, p->cc->active);
+    pair_run(p, 3000000);
+    assert_int_equal(back ? 0 : 1, p->cc->active);
+    assert_int_equal(back ? 0 : 1, p->sc->active);
+    assert_int_equal(back ? 2 : 1, p->client_migrations);
+    assert_true(pair_finish(p, i, 60000000) != UINT64_MAX);
 }
 
 /* Path 0 is dark until the client has left it. Returns when the server has followed it back. */

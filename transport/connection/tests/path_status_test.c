@@ -2,28 +2,24 @@
 #include "testing/paths.h"
 #include "connection/path_status.h"
 
-TEST(a_standby_path_carries_no_data_and_stays_validated) {
-    for (int by_server = 0; by_server < 2; by_server++) {
-        pair p;
-        pair_init(&p, 110, 2, 10000);
-        start(&p);
-        xl_connection *who = by_server ? p.sc : p.cc;
-        assert_int_equal(0, xl_connection_set_path_status(who, 1, XL_STATUS_STANDBY, p.now));
-        pair_run(&p, 100000);
-        assert_int_equal(XL_PATH_STANDBY, p.cc->path[1]->state);
-        assert_int_equal(XL_PATH_STANDBY, p.sc->path[1]->state);
-        uint64_t before = sent_on(&p, 1), packets = p.link[1].packets[1];
-        assert_true(pair_finish(&p, pair_ask(&p, 8000000), 20000000) >= 3200000); /* the time of one path */
-        assert_int_equal(before, sent_on(&p, 1));
-        assert_in_range(p.link[1].packets[1] - packets, 2, 20); /* it was probed */
-        assert_true(p.sc->path[1]->validation.is_done);
-        assert_true(p.now - p.sc->path[1]->last_received_at < 1200000);
-        /* Available again, by the side that asked for standby, and used. */
-        assert_int_equal(0, xl_connection_set_path_status(who, 1, XL_STATUS_AVAILABLE, p.now));
-        assert_true(pair_finish(&p, pair_ask(&p, 8000000), 20000000) < 2600000);
-        assert_true(sent_on(&p, 1) > before + 2000000);
-        pair_free(&p);
-    }
+PAIR_TEST_EACH(a_standby_path_carries_no_data_and_stays_validated, int, by_server, 0, 2) {
+    pair_init(p, 110, 2, 10000);
+    start(p);
+    xl_connection *who = by_server ? p->sc : p->cc;
+    assert_int_equal(0, xl_connection_set_path_status(who, 1, XL_STATUS_STANDBY, p->now));
+    pair_run(p, 100000);
+    assert_int_equal(XL_PATH_STANDBY, p->cc->path[1]->state);
+    assert_int_equal(XL_PATH_STANDBY, p->sc->path[1]->state);
+    uint64_t before = sent_on(p, 1), packets = p->link[1].packets[1];
+    assert_true(pair_finish(p, pair_ask(p, 8000000), 20000000) >= 3200000); /* the time of one path */
+    assert_int_equal(before, sent_on(p, 1));
+    assert_in_range(p->link[1].packets[1] - packets, 2, 20); /* it was probed */
+    assert_true(p->sc->path[1]->validation.is_done);
+    assert_true(p->now - p->sc->path[1]->last_received_at < 1200000);
+    /* Available again, by the side that asked for standby, and used. */
+    assert_int_equal(0, xl_connection_set_path_status(who, 1, XL_STATUS_AVAILABLE, p->now));
+    assert_true(pair_finish(p, pair_ask(p, 8000000), 20000000) < 2600000);
+    assert_true(sent_on(p, 1) > before + 2000000);
 }
 
 TEST(a_status_that_does_not_exist_is_refused) {
@@ -72,26 +68,22 @@ PAIR_TEST(an_idle_connection_does_not_keep_a_standby_path_awake) {
     assert_true(p->client_closed && p->client_close.close_reason == XL_CLOSE_IDLE_TIMEOUT);
 }
 
-TEST(a_standby_path_takes_over_when_the_available_one_fails) {
-    for (int abandoned = 0; abandoned < 2; abandoned++) {
-        pair p;
-        pair_init(&p, 112, 2, 10000);
-        start(&p);
-        xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now);
-        pair_run(&p, 100000);
-        size_t i = pair_ask(&p, 6000000);
-        pair_run(&p, 1000000);
-        uint64_t before = sent_on(&p, 1), pto = xl_rtt_pto(&p.sc->path[0]->rtt, XL_MAX_ACK_DELAY_US);
-        darken(&p.link[0]);
-        if (abandoned)
-            assert_int_equal(0, xl_connection_set_path_status(p.sc, 0, XL_STATUS_ABANDON, p.now));
-        /* Dark: after the two probe timeouts that make a path suspect (one, and one doubled). Abandoned: at once. */
-        pair_run(&p, abandoned ? 50000 : 3 * pto + 50000);
-        assert_true(sent_on(&p, 1) > before);
-        assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
-        assert_int_equal(XL_PATH_STANDBY, p.sc->path[1]->state);
-        pair_free(&p);
-    }
+PAIR_TEST_EACH(a_standby_path_takes_over_when_the_available_one_fails, int, abandoned, 0, 2) {
+    pair_init(p, 112, 2, 10000);
+    start(p);
+    xl_connection_set_path_status(p->cc, 1, XL_STATUS_STANDBY, p->now);
+    pair_run(p, 100000);
+    size_t i = pair_ask(p, 6000000);
+    pair_run(p, 1000000);
+    uint64_t before = sent_on(p, 1), pto = xl_rtt_pto(&p->sc->path[0]->rtt, XL_MAX_ACK_DELAY_US);
+    darken(&p->link[0]);
+    if (abandoned)
+        assert_int_equal(0, xl_connection_set_path_status(p->sc, 0, XL_STATUS_ABANDON, p->now));
+    /* Dark: after the two probe timeouts that make a path suspect (one, and one doubled). Abandoned: at once. */
+    pair_run(p, abandoned ? 50000 : 3 * pto + 50000);
+    assert_true(sent_on(p, 1) > before);
+    assert_true(pair_finish(p, i, 20000000) != UINT64_MAX);
+    assert_int_equal(XL_PATH_STANDBY, p->sc->path[1]->state);
 }
 
 /* While both are dark, neither is suspect, since there is no healthy one. When one answers, the other becomes suspect,

@@ -55,25 +55,21 @@ PAIR_TEST(the_fastest_path_carries_the_acks) {
 
 /* The fast path dies, in one direction or both: within a probe timeout the acknowledgements of the slow path's packets
  * leave it. */
-TEST(acks_leave_a_path_that_has_gone_dark) {
-    for (int both = 0; both < 2; both++) {
-        pair p;
-        start_unequal(&p, 104);
-        size_t i = pair_ask(&p, 20000000);
-        pair_run(&p, 1000000);
-        p.link[0].dark[0] = true;
-        p.link[0].dark[1] = both;
-        uint64_t pto = xl_rtt_pto(&p.cc->path[0]->rtt, XL_MAX_ACK_DELAY_US);
-        assert_true(pto < 150000);
-        pair_run(&p, 2 * pto);
-        uint64_t before = p.link[1].packets[0], brought = p.link[1].packets[1];
-        pair_run(&p, 300000);
-        assert_true(p.link[1].packets[1] - brought > 100);
-        assert_true(2 * (p.link[1].packets[0] - before) > 100);
-        assert_true(pair_server_path(&p, 1).state == XL_PATH_ACTIVE);
-        assert_false(p.request[i].done);
-        pair_free(&p);
-    }
+PAIR_TEST_EACH(acks_leave_a_path_that_has_gone_dark, int, both, 0, 2) {
+    start_unequal(p, 104);
+    size_t i = pair_ask(p, 20000000);
+    pair_run(p, 1000000);
+    p->link[0].dark[0] = true;
+    p->link[0].dark[1] = both;
+    uint64_t pto = xl_rtt_pto(&p->cc->path[0]->rtt, XL_MAX_ACK_DELAY_US);
+    assert_true(pto < 150000);
+    pair_run(p, 2 * pto);
+    uint64_t before = p->link[1].packets[0], brought = p->link[1].packets[1];
+    pair_run(p, 300000);
+    assert_true(p->link[1].packets[1] - brought > 100);
+    assert_true(2 * (p->link[1].packets[0] - before) > 100);
+    assert_true(pair_server_path(p, 1).state == XL_PATH_ACTIVE);
+    assert_false(p->request[i].done);
 }
 
 /* ---- paths that come and go ---- */
@@ -157,19 +153,15 @@ static void close_each_others_path_in_an_outage(pair *p, xl_dialect dialect) {
         p->link[i].dark[0] = p->link[i].dark[1] = false;
 }
 
-TEST(ends_that_close_each_others_path_in_an_outage_end_the_connection) {
-    for (int i = 0; i < 4; i++) {
-        pair p;
-        close_each_others_path_in_an_outage(&p, i & 1 ? XL_DIALECT_IETF : XL_DIALECT_XLINK);
-        if (i & 2)
-            p.link[0].nat = pair_addr(200, 6000);
-        pair_run(&p, 10000000);
-        assert_true(p.client_closed && p.server_closed);
-        assert_int_equal(0, p.client_close.error_code);
-        assert_int_equal(0, p.server_close.error_code);
-        assert_string_equal("the last path was closed", p.client_close.reason);
-        pair_free(&p);
-    }
+PAIR_TEST_EACH(ends_that_close_each_others_path_in_an_outage_end_the_connection, int, i, 0, 4) {
+    close_each_others_path_in_an_outage(p, i & 1 ? XL_DIALECT_IETF : XL_DIALECT_XLINK);
+    if (i & 2)
+        p->link[0].nat = pair_addr(200, 6000);
+    pair_run(p, 10000000);
+    assert_true(p->client_closed && p->server_closed);
+    assert_int_equal(0, p->client_close.error_code);
+    assert_int_equal(0, p->server_close.error_code);
+    assert_string_equal("the last path was closed", p->client_close.reason);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -115,23 +115,19 @@ PAIR_TEST(a_server_without_connection_ids_may_name_no_address) {
 }
 
 /* disable_active_migration applies to the address of the handshake (RFC 9000 section 18.2). */
-TEST(a_client_at_the_preferred_address_may_migrate) {
-    for (int is_there = 0; is_there < 2; is_there++) {
-        pair p;
-        configure(&p, 8, 2);
-        p.client_config.scheme.enable_migration = true;
-        if (!is_there)
-            p.unreachable = preferred;
-        size_t request = begin(&p);
-        p.cc->peer_params.disable_active_migration = true;
-        assert_true(pair_finish(&p, request, 10000000) != UINT64_MAX);
-        assert_int_equal(p.client_migrations, is_there);
-        pair_run(&p, 5000000);
-        p.link[0].dark[0] = p.link[0].dark[1] = true;
-        bool is_answered = pair_finish(&p, pair_ask(&p, 50000), 10000000) != UINT64_MAX;
-        assert_int_equal(is_answered, is_there);
-        pair_free(&p);
-    }
+PAIR_TEST_EACH(a_client_at_the_preferred_address_may_migrate, int, is_there, 0, 2) {
+    configure(p, 8, 2);
+    p->client_config.scheme.enable_migration = true;
+    if (!is_there)
+        p->unreachable = preferred;
+    size_t request = begin(p);
+    p->cc->peer_params.disable_active_migration = true;
+    assert_true(pair_finish(p, request, 10000000) != UINT64_MAX);
+    assert_int_equal(p->client_migrations, is_there);
+    pair_run(p, 5000000);
+    p->link[0].dark[0] = p->link[0].dark[1] = true;
+    bool is_answered = pair_finish(p, pair_ask(p, 50000), 10000000) != UINT64_MAX;
+    assert_int_equal(is_answered, is_there);
 }
 
 /* … and with path IDs further paths may lead to any other address of the server (RFC 10069 section 2.2). */

@@ -130,18 +130,14 @@ PAIR_TEST(redundant_never_copies_what_is_acknowledged) {
                      pair_server_path(p, 0).reinjected_bytes + pair_server_path(p, 1).reinjected_bytes);
 }
 
-TEST(redundant_repairs_loss_on_both_paths) {
-    for (uint64_t seed = 0; seed < 5; seed++) {
-        pair p;
-        start(&p, "redundant", 20, 10000, 30000);
-        xl_random_seed(&p.random, seed);
-        connect_and_open(&p);
-        p.link[0].loss = p.link[1].loss = 0.05;
-        for (int k = 0; k < 5; k++) { /* a request that ends with a packet of its own, and one that does not */
-            assert_true(pair_finish(&p, pair_ask(&p, 100000), 20000000) != UINT64_MAX);
-            assert_true(pair_finish(&p, pair_ask(&p, 10), 20000000) != UINT64_MAX);
-        }
-        pair_free(&p);
+PAIR_TEST_EACH(redundant_repairs_loss_on_both_paths, uint64_t, seed, 0, 5) {
+    start(p, "redundant", 20, 10000, 30000);
+    xl_random_seed(&p->random, seed);
+    connect_and_open(p);
+    p->link[0].loss = p->link[1].loss = 0.05;
+    for (int k = 0; k < 5; k++) { /* a request that ends with a packet of its own, and one that does not */
+        assert_true(pair_finish(p, pair_ask(p, 100000), 20000000) != UINT64_MAX);
+        assert_true(pair_finish(p, pair_ask(p, 10), 20000000) != UINT64_MAX);
     }
 }
 
