@@ -241,6 +241,19 @@ def test_a_program_that_fails_is_named(campaign: tuple[Path, Any], tmp_path: Pat
         assert last.startswith("A program failed in 8 of 8 runs; the first is ") and "died of SIGSEGV" in last
 
 
+def test_outputs_cut_by_a_disk_that_has_room_again_are_no_fault_of_railyard(
+    campaign: tuple[Path, Any], tmp_path: Path
+) -> None:
+    program = tmp_path / "xlink-sim"
+    program.write_text('#!/bin/sh\n: > "$3/player.jsonl"\n: > "$3/mpshell.json"\nexit 1\n')
+    program.chmod(0o755)
+    yaml, out = campaign[0].parent / "unit.yaml", tmp_path / "out"
+    done = railyard("run", str(yaml), "--seeds", "1", "--out", str(out), RAILYARD_BIN=str(tmp_path))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "has incomplete outputs; was the disk full? xlink-sim ended with code 1: it said nothing." in done.stderr
+    assert list((out / "runs").iterdir()) == []
+
+
 def test_a_crash_in_one_run_ends_a_campaign_with_exit_code_1_and_a_play_that_fails_does_not(tmp_path: Path) -> None:
     """The real program, with a signal in one run. No play at this bit rate completes in its time."""
     script, yaml = tmp_path / "xlink-sim", tmp_path / "crash.yaml"

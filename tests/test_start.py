@@ -134,6 +134,21 @@ def test_without_an_output_a_command_does_its_work_and_its_files_are_its_own(tmp
     assert done.returncode == 0 and out.read_text().endswith("</svg>\n")
 
 
+def test_letters_that_the_locale_has_not_do_not_end_a_command() -> None:
+    command = [sys.executable, "-m", "railyard", "--help"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
+    assert (done.returncode, done.stderr) == (0, "") and "pairs ? schemes" in done.stdout
+
+
+def test_a_full_standard_output_is_named_beside_the_results() -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "railyard", "traces", "list"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 2
+    assert done.stderr.startswith("railyard: the results or the standard output: No space left on device;")
+
+
 def test_without_a_home_nothing_is_said_of_it(tmp_path: Path) -> None:
     environment = {name: text for name, text in os.environ.items() if name not in ("MPLCONFIGDIR", "XDG_CONFIG_HOME")}
     command = [sys.executable, "-m", "railyard", "traces", "plot", "subway-1", "--out", str(tmp_path / "plot.svg")]

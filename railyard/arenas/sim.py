@@ -96,6 +96,17 @@ def _outcome(run_dir: Path, status: int | None) -> tuple[str, str]:
     return str(summary["outcome"]), str(summary.get("message") or "")
 
 
+def _emulator_summary(spec: RunSpec, run_dir: Path, status: int | None) -> dict[str, Any]:
+    """mpshell.json of the run. Raises UserError if it is cut: where many runs share a disk that was full, there may be
+    room again by now."""
+    try:
+        summary: dict[str, Any] = json.loads((run_dir / "mpshell.json").read_text(encoding="utf-8"))
+    except ValueError:
+        why = f"{PROGRAM} ended with code {status}: {last_words(run_dir / 'sim.stderr').rstrip('.')}"
+        raise UserError(f"the run {spec.run_id} has incomplete outputs; was the disk full? {why}.") from None
+    return summary
+
+
 class Sim(Arena):
     name = "sim"
     about = "virtual time"
@@ -148,7 +159,7 @@ class Sim(Arena):
         if not (run_dir / "mpshell.json").is_file():
             summary = record.silent_links(spec, {"arena": "sim"})
             (run_dir / "mpshell.json").write_text(json.dumps(summary, indent=1) + "\n")
-        verdict = fidelity.judge(json.loads((run_dir / "mpshell.json").read_text()))
+        verdict = fidelity.judge(_emulator_summary(spec, run_dir, status))
         exits, commands = {"sim": exit_state(status)}, {"sim": command}
         facts = {"packet_protection": protection(spec)}
         ended = record.Ended(started, wall_s, outcome, message, verdict, exits, commands, facts)

@@ -4,10 +4,12 @@ libraries of all commands together take seconds to load."""
 from __future__ import annotations
 
 import ast
+import codecs
 import logging
 import os
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -92,7 +94,7 @@ class _Unloaded(TyperCommand):
 
     @property
     def help(self) -> str:
-        source = (Path(__file__).parent / f"{self.module}.py").read_text()
+        source = (Path(__file__).parent / f"{self.module}.py").read_text(encoding="utf-8")
         functions = (node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
         return next(ast.get_docstring(node) or "" for node in functions if node.name == self.function)
 
@@ -174,6 +176,7 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Without a home directory it prints three lines about its cache.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    _replace_what_has_no_code()
     try:
         sys.exit(app(standalone_mode=False))
     except UserError as error:
@@ -190,9 +193,17 @@ def main() -> None:
             f"{error.object[:MOST_LETTERS]!r} cannot be written: a name in it is not UTF-8; rename that file or folder."
         )
     except OSError as error:
-        _fail(f"{error.filename or 'the results'}: {error.strerror or error}; what is complete there is kept.")
+        place = error.filename or "the results or the standard output"
+        _fail(f"{place}: {error.strerror or error}; what is complete there is kept.")
     except Exception as error:
         _fault(error)
+
+
+def _replace_what_has_no_code() -> None:
+    """Where the locale's encoding is not UTF-8, prints `?` for characters that it lacks."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
+            stream.reconfigure(errors="replace")
 
 
 def _fault(error: Exception) -> None:
