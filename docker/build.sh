@@ -12,7 +12,8 @@ BASE=${1:?usage: docker/build.sh BASE TARGET...}
 shift
 [ $# -gt 0 ] || die "IMAGE names no image; give client, server, tool or interop."
 command -v docker >/dev/null || die "the program 'docker' is not there; install the Debian package docker.io."
-docker info >/dev/null 2>&1 || die "no Docker engine answers; start one (dockerd), or name its socket with DOCKER_HOST."
+docker info >/dev/null 2>&1 ||
+    die "no Docker engine answers this user (group docker, or root); start one (dockerd), or name its socket with DOCKER_HOST."
 # The engine's own builder is enough, and is there without a plugin.
 docker buildx version >/dev/null 2>&1 || export DOCKER_BUILDKIT=0
 id=$(docker image inspect --format '{{.Id}}' "$BASE" 2>/dev/null || true)

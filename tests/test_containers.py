@@ -170,6 +170,9 @@ def test_a_missing_engine_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch,
     docker.chmod(0o755)
     with pytest.raises(UserError, match=r"no Docker engine answers: Cannot connect.*DOCKER_HOST"):
         containers.check_engine()
+    docker.write_text("#!/bin/sh\necho 'permission denied while trying to connect: dial unix' >&2\nexit 1\n")
+    with pytest.raises(UserError, match=r"this user may not use the Docker engine; run as root, or as a member"):
+        containers.check_engine()
     docker.write_text('#!/bin/sh\n[ "$1" = version ] && echo 20.10\n[ "$1" = version ]\n')
     with pytest.raises(UserError, match=r"image railyard/client is not there; build it with `make docker`"):
         REAL_IMAGE_IDS()

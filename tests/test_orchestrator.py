@@ -517,6 +517,20 @@ def test_a_campaign_that_is_stopped_leaves_no_process(tmp_path: Path, number: si
     wait_until(lambda: not processes_in(str(out)), "all children to be gone", 30)
 
 
+@pytest.mark.privileged
+@pytest.mark.slow
+def test_a_signal_that_ends_mpshell_is_named(tmp_path: Path) -> None:
+    out = tmp_path / "killed"
+    command = [sys.executable, "-m", "railyard", "run", "smoke", "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as running:
+        wait_until(lambda: list(out.glob("runs/.partial-*/.player/player.jsonl")), "the first player to start", 60)
+        mpshell = subprocess.check_output(["pgrep", "--oldest", "--full", f"mpshell --watch .*{out}"], text=True)
+        os.kill(int(mpshell), signal.SIGKILL)
+        _, words = running.communicate(timeout=60)
+    assert (running.returncode, words.count("\n")) == (2, 1)
+    assert "could not be done: SIGKILL ended mpshell: it said nothing" in words
+
+
 def test_experiment_fields_are_documented() -> None:
     """docs/reference/experiments.md names every field that a YAML file may have."""
     text = (EXPERIMENTS_DIR.parent / "docs" / "reference" / "experiments.md").read_text()

@@ -226,6 +226,8 @@ def why_not() -> str | None:
         return "the program 'docker' is not there; install the Debian package docker.io."
     # Without an engine, `docker info --format` of Debian 12 only reports an error in the template.
     done = _engine("version", "--format", "{{.Server.Version}}")
+    if "permission denied" in done.stderr:
+        return "this user may not use the Docker engine; run as root, or as a member of its socket's group (docker)."
     if done.returncode != 0 or not done.stdout.strip():
         reason = (done.stderr.strip().splitlines() or ["it said nothing"])[-1].partition(". ")[0]
         return f"no Docker engine answers: {reason}; start it (dockerd), or name its socket with DOCKER_HOST."

@@ -41,7 +41,7 @@ class WallClock(Arena):
             said = (run_dir / "worker.stderr").read_text(errors="replace").splitlines()
             lines = [line for line in said if line.strip()]
             raise RunRefusedError(
-                f"the run {spec.run_id} could not start: {lines[-1] if lines else f'exit status {status}'}"
+                f"the run {spec.run_id} could not be done: {lines[-1] if lines else f'exit status {status}'}"
             )
         (run_dir / "worker.stderr").unlink()
         (run_dir / "spec.json").unlink()

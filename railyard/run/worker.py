@@ -134,6 +134,12 @@ def _watching(shell: Start, outside: Sequence[subprocess.Popen[bytes]]) -> Start
     return replace(shell, command=[program, *(word for each in outside for word in ("--watch", str(each.pid))), *rest])
 
 
+def _why_no_summary(run_dir: Path, code: int) -> str:
+    """The last line of mpshell, and the signal that ended it. The engine's client adds 128 to a signal's number."""
+    words, number = last_words(run_dir / "mpshell.stderr"), -code if code < 0 else code - 128
+    return f"{signal.Signals(number).name} ended mpshell: {words}" if number in set(signal.Signals) else words
+
+
 def _verdict(
     site: Site, run_dir: Path, emulator: dict[str, Any], events: Sequence[DoneEvent], machine: Machine, *, fifo: bool
 ) -> fidelity.Fidelity:
@@ -185,7 +191,7 @@ def _execute_at(site: Site, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
     machine = watch.stop(own_children=site.own_children)
     site.gather()
     if not (run_dir / "mpshell.json").is_file():
-        raise StartError(last_words(run_dir / "mpshell.stderr"))
+        raise StartError(_why_no_summary(run_dir, shell.returncode))
     emulator = json.loads((run_dir / "mpshell.json").read_text())
     if not (run_dir / "player.jsonl").is_file():
         raise StartError(last_words(run_dir / "mpshell.stderr"))
