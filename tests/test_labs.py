@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import jupytext
+import numpy as np
 import pytest
 from nbclient import NotebookClient
 from nbformat import NotebookNode
@@ -13,7 +14,7 @@ from nbformat import NotebookNode
 from lab_solutions import SOLUTIONS
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, programs_dir
-from railyard.lab import Check, check
+from railyard.lab import Check, check, path, tail, whole
 from railyard.lab import scheduler as lab
 
 NOTEBOOKS = ROOT / "notebooks"
@@ -103,6 +104,105 @@ def test_an_answer_is_open_right_or_not_yet() -> None:
     assert check(1.04, 1.0, "hint", 0.05).right and not check(1.06, 1.0, "hint", 0.05).right
     assert check("More ", "more", "hint").right and check("less", "more", "hint").words == "Not yet. hint"
     assert check("1", 1.0, "hint").words == "Not yet. The answer is a number, and this is '1'."
+
+
+def test_a_whole_number_may_have_any_type() -> None:
+    assert [whole(answer) for answer in (16, 16.0, np.int64(16), np.float64(16))] == [16] * 4
+    assert [whole(answer) for answer in (16.5, float("inf"), float("nan"), True, "16", [16])] == [None] * 6
+
+
+def test_a_quantile_is_right_by_any_way_and_wrong_if_ranks_are_rounded() -> None:
+    assert tail.quantile(lambda values, q: float(np.quantile(values, q, method="inverted_cdf"))).right
+    assert not tail.quantile(lambda values, q: sorted(values)[max(0, round(q * len(values)) - 1)]).right
+    assert not tail.quantile(lambda values, q: sorted(values)[min(len(values) - 1, int(q * len(values)))]).right
+
+
+@needs_sim
+def test_a_queue_is_right_as_a_number_of_numpy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAILYARD_RESULTS", str(tmp_path))
+    assert path.shortest_queue(np.float64(16)).right
+    assert path.shortest_queue(30).words.startswith("Not yet. Half of it is enough")
+    assert path.shortest_queue(8).words.startswith("Not yet. With 8 packets a chunk takes")
+
+
+def test_the_simulator_of_schedulers_is_built_of_the_present_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "root" / "lib" / "a.c"
+    source.parent.mkdir(parents=True)
+    monkeypatch.setattr(lab, "ROOT", tmp_path / "root")
+    monkeypatch.setattr(lab, "SOURCES", ("lib",))
+    monkeypatch.setattr(lab, "OBJECTS", ())
+    tree = tmp_path / "tree"
+    for text in ("old", "new"):
+        source.write_text(text)
+        (tree / "lib" / "of_a_copy_that_was_stopped.c").parent.mkdir(parents=True, exist_ok=True)
+        lab._copy_tree(tree)
+        assert (tree / "lib" / "a.c").read_text() == text
+    kept = tree / "object.o"
+    kept.touch()
+    lab._copy_tree(tree)
+    assert kept.is_file()
+
+
+@needs_sim
+def test_a_scheduler_that_prefers_the_slow_path_is_no_round_robin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAILYARD_RESULTS", str(tmp_path))
+    code = """
+#include "scheduler/scheduler.h"
+
+static void decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
+    (void)state;
+    if (!xl_scheduler_decide_by_rtt(view, out) || out->count < 2)
+        return;
+    size_t first = out->order[0];
+    out->order[0] = out->order[1];
+    out->order[1] = first;
+}
+
+const xl_scheduler_ops xl_scheduler_mine = {.name = "mine", .decide = decide};
+"""
+    assert lab.alternates(code, "both").words.startswith("Not yet. This is no round robin: at most 3 packets")
+
+
+@needs_sim
+def test_a_scheduler_that_chooses_no_path_of_the_view_has_no_figures(tmp_path: Path) -> None:
+    code = """
+#include "scheduler/scheduler.h"
+
+static void decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
+    (void)state;
+    (void)view;
+    out->order[0] = 17;
+    out->count = 1;
+}
+
+const xl_scheduler_ops xl_scheduler_mine = {.name = "mine", .decide = decide};
+"""
+    with pytest.raises(UserError, match=r"^no figures: .*--mine--s1 connection_lost .*scheduler mine: .* is 17"):
+        lab.race(code, ["subway-1"], seeds=1, out=tmp_path / "race")
+
+
+@pytest.mark.long
+@needs_sim
+def test_a_scheduler_that_does_not_link_is_one_sentence(tmp_path: Path) -> None:
+    code = """
+#include "scheduler/scheduler.h"
+
+void other(void);
+
+static void decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
+    (void)state;
+    other();
+    xl_scheduler_decide_by_rtt(view, out);
+}
+
+const xl_scheduler_ops xl_scheduler_mine = {.name = "mine", .decide = decide};
+"""
+    with pytest.raises(UserError, match=r"does not compile: .*mine\.c:.*undefined reference to .other"):
+        lab.build(code, tmp_path / "tree")
 
 
 @pytest.mark.long

@@ -24,6 +24,14 @@ def unanswered() -> Check:
     return Check(False, OPEN)
 
 
+def whole(answer: object) -> int | None:
+    """A number without a fraction, as any type of number. None: the answer is something else."""
+    if isinstance(answer, bool) or not isinstance(answer, Real):
+        return None
+    number = float(answer)
+    return int(number) if number.is_integer() else None
+
+
 def is_open(answer: object) -> bool:
     """Whether the cell still has three dots in place of an answer."""
     return answer is ... or answer is None

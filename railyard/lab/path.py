@@ -9,7 +9,7 @@ import numpy as np
 
 from railyard import api
 from railyard.figures.rows import RCT_MEDIAN
-from railyard.lab import Check, check, is_open, judged, unanswered
+from railyard.lab import Check, check, is_open, judged, unanswered, whole
 from railyard.traces import Trace, find_pair, read_trace
 
 PAIR = "subway-1"
@@ -30,7 +30,7 @@ def downlink(name: str, pair: str = PAIR) -> Trace:
 def mean_rate(wifi_mbps: Number, lte_mbps: Number) -> Check:
     hint = "Count the opportunities; each one carries 1504 bytes. The period is the last timestamp."
     answers = (("wifi", wifi_mbps), ("lte", lte_mbps))
-    return _both([check(answer, downlink(name).mean_mbps, hint, 0.01) for name, answer in answers])
+    return _both([check(answer, downlink(name).mean_mbps, f"{name}: {hint}", 0.01) for name, answer in answers])
 
 
 def _both(checks: list[Check]) -> Check:
@@ -40,8 +40,9 @@ def _both(checks: list[Check]) -> Check:
 
 def longest_silence(wifi_ms: Number, lte_ms: Number) -> Check:
     hint = "Take the largest difference of two timestamps that follow each other."
-    gaps = [int(np.diff(downlink(name).opportunities_ms).max()) for name in ("wifi", "lte")]
-    return _both([check(answer, gap, hint) for answer, gap in zip((wifi_ms, lte_ms), gaps, strict=True)])
+    gaps = {name: int(np.diff(downlink(name).opportunities_ms).max()) for name in ("wifi", "lte")}
+    answers = (("wifi", wifi_ms), ("lte", lte_ms))
+    return _both([check(answer, gaps[name], f"{name}: {hint}") for name, answer in answers])
 
 
 def both_slow(measured: Number, independent: Number, word: str | EllipsisType | None) -> Check:
@@ -52,7 +53,8 @@ def both_slow(measured: Number, independent: Number, word: str | EllipsisType | 
     one, other = (of_path[:shorter] for of_path in slow)
     together, product = float((one & other).mean()), float(one.mean() * other.mean())
     hint = (
-        f"Compare the rates in windows of {WINDOW_MS} ms with {SLOW_MBPS:g} Mbps, window by window; shares, not counts."
+        f"Compare the rates in windows of {WINDOW_MS} ms with {SLOW_MBPS:g} Mbps, window by window over the whole "
+        "period; shares, not counts."
     )
     said = "more" if together > product else "less"
     return _both(
@@ -88,12 +90,13 @@ def chunk_time(predicted_s: Number) -> Check:
     return check(predicted_s, RCT_MEDIAN.value(download().runs), hint, 0.1)
 
 
-def shortest_queue(packets: int | EllipsisType | None) -> Check:
+def shortest_queue(answer: Number) -> Check:
     """Checks that a queue is long enough to keep the path full, and at most twice as long as necessary."""
-    if is_open(packets):
+    if is_open(answer):
         return unanswered()
-    if not isinstance(packets, int) or packets < 2:
-        return Check(False, f"Not yet. A queue has two packets or more, and this is {packets!r}.")
+    packets = whole(answer)
+    if packets is None or packets < 2:
+        return Check(False, f"Not yet. A queue has two packets or more, and this is {answer!r}.")
     queues = (f"droptail:packets={count}" for count in (DEEP, packets, max(1, packets // 2)))
     best_s, own_s, half_s = (RCT_MEDIAN.value(download(queue).runs) for queue in queues)
     if own_s > FULL * best_s:

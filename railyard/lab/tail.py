@@ -7,12 +7,13 @@ from types import EllipsisType
 
 from railyard import api
 from railyard.figures.rows import REDUNDANCY
-from railyard.lab import Check, check, is_open, judged, unanswered
+from railyard.lab import Check, check, is_open, judged, unanswered, whole
 from railyard.results.differences import Difference
 from railyard.results.records import Chunk, Run
 from railyard.stats.statistics import nearest_rank
 
-SAMPLES = ([3.0, 1.0, 2.0], [float(value) for value in range(1, 101)], [0.5])
+SAMPLES = ([3.0, 1.0, 2.0], *([float(value) for value in range(1, count + 1)] for count in (5, 60, 100)), [0.5])
+"""Of 5 and of 60 values, ranks have fractions below 1/2: to round them is wrong."""
 Number = float | EllipsisType | None
 
 
@@ -20,7 +21,7 @@ def quantile(function: Callable[[Sequence[float], float], float | EllipsisType |
     """Checks a function of values and a share that returns the quantile by nearest rank."""
     for values in SAMPLES:
         for share in (0.5, 0.95, 0.99):
-            answer = function(values, share)
+            answer = function(list(values), share)
             if is_open(answer):
                 return unanswered()
             right = nearest_rank(values, share)
@@ -61,12 +62,13 @@ def price(campaign: api.Campaign, scheme: str, redundancy: Number) -> Check:
     return check(redundancy, 0.0 if point is None else point.value, hint, 0.02)
 
 
-def decided(seeds: int | EllipsisType | None, play: Callable[[int], api.Campaign], scheme: str, against: str) -> Check:
+def decided(places: Number, play: Callable[[int], api.Campaign], scheme: str, against: str) -> Check:
     """Checks that a number of places is enough for an interval of the p95, and at most twice the necessary number."""
-    if is_open(seeds):
+    if is_open(places):
         return unanswered()
-    if not isinstance(seeds, int) or not 1 <= seeds <= 60:
-        return Check(False, f"Not yet. Take 1 to 60 places; this is {seeds!r}.")
+    seeds = whole(places)
+    if seeds is None or not 1 <= seeds <= 60:
+        return Check(False, f"Not yet. Take 1 to 60 places; this is {places!r}.")
     own = _difference(play(seeds), scheme, against)
     if not own.carried:
         return judged(False, f"With {seeds} places the p95 has no interval: {own.words}.")
