@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import math
 import os
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -18,6 +20,8 @@ from railyard.base.errors import UserError
 from railyard.base.yamlfile import load_yaml, parse
 from railyard.traces import find_pair, list_pairs, pair_stats, read_trace, sha256_file, trace_stats
 from railyard.traces import library as library_module
+from railyard.traces import stats as stats_module
+from railyard.traces import trace as trace_module
 from railyard.traces.index import TraceIndex, read_index, write_entry
 from railyard.traces.library import SEARCH_PATH_VARIABLE
 from railyard.traces.plot import outages
@@ -107,12 +111,26 @@ def test_any_bytes_are_a_trace_or_refused_exactly_as_the_format_says(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
 ) -> None:
     file = write(tmp_path_factory.getbasetemp() / "any.down", data)
-    expected = slow_parse(data)
-    if expected is None:
-        with pytest.raises(TraceError):
-            read_trace(file)
-    else:
-        assert read_trace(file).opportunities_ms.tolist() == expected
+    expected, refusals = slow_parse(data), set[str]()
+    for piece_bytes in (1, 5, 100):
+        with mock.patch.object(trace_module, "_PIECE_BYTES", piece_bytes):
+            if expected is not None:
+                assert read_trace(file).opportunities_ms.tolist() == expected
+                continue
+            with pytest.raises(TraceError) as error:
+                read_trace(file)
+            refusals.add(str(error.value))
+    assert len(refusals) == (expected is None)
+
+
+def test_a_long_trace_takes_the_memory_of_its_file_and_its_timestamps(tmp_path: Path) -> None:
+    count = 3_000_000
+    file = write(tmp_path / "long.down", "".join(f"{time}\n" for time in range(50_000_000, 50_000_000 + count)))
+    tracemalloc.start()
+    assert trace_stats(read_trace(file)).opportunities == count
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < file.stat().st_size + 8 * count + 10 * trace_module._PIECE_BYTES
 
 
 # --- Capacity over time ----------------------------------------------------------------------------------------------
@@ -173,6 +191,8 @@ def test_statistics_of_a_trace_that_was_laid_out_by_hand() -> None:
     assert stats.gaps_per_minute == pytest.approx(6)
     assert stats.silent_share == pytest.approx(0.1005)
     assert stats.longest_gap_s == pytest.approx(1.005)
+    with mock.patch.object(stats_module, "PIECE", 7):
+        assert trace_stats(trace) == stats
 
 
 def test_statistics_that_have_nothing_to_measure_are_not_numbers() -> None:

@@ -14,6 +14,7 @@ DIP_MBPS = 1.0
 GAP_MS = 200
 SECOND_MS = 1000
 FINE_MS = 100
+PIECE = 1_000_000  # opportunities
 
 
 @dataclass(frozen=True)
@@ -120,11 +121,22 @@ def autocorrelation_time_s(rate_mbps: FloatArray) -> float:
     return math.nan
 
 
+def _silences(times_ms: IntArray) -> tuple[IntArray, int]:
+    """The gaps of GAP_MS or more between neighbouring opportunities, and the longest gap, ms."""
+    silences, longest_ms, before = [], 0, 0
+    for begin in range(0, len(times_ms), PIECE):  # differences of all at once would need the trace's memory again
+        piece = times_ms[begin : begin + PIECE]
+        gaps = np.diff(piece, prepend=before)
+        silences.append(gaps[gaps >= GAP_MS])
+        longest_ms, before = max(longest_ms, int(gaps.max())), int(piece[-1])
+    return np.concatenate(silences), longest_ms
+
+
 def trace_stats(trace: Trace) -> TraceStats:
     """All figures of one trace."""
     rate = trace.rate_mbps(SECOND_MS)
     logs = np.log(rate[rate > 0])
-    gaps = np.diff(trace.opportunities_ms, prepend=0)
+    silences, longest_gap_ms = _silences(trace.opportunities_ms)
     mean = float(rate.mean())
     return TraceStats(
         opportunities=len(trace.opportunities_ms),
@@ -137,9 +149,9 @@ def trace_stats(trace: Trace) -> TraceStats:
         below_1mbps=float((rate < DIP_MBPS).mean()),
         dips=find_dips(rate),
         empty_100ms=float((trace.counts(FINE_MS) == 0).mean()),
-        gaps_per_minute=int((gaps >= GAP_MS).sum()) * 60e3 / trace.period_ms,
-        silent_share=int(gaps[gaps >= GAP_MS].sum()) / trace.period_ms,
-        longest_gap_s=int(gaps.max()) / 1e3,
+        gaps_per_minute=len(silences) * 60e3 / trace.period_ms,
+        silent_share=int(silences.sum()) / trace.period_ms,
+        longest_gap_s=longest_gap_ms / 1e3,
     )
 
 
