@@ -29,8 +29,9 @@ from railyard.base.paths import programs_dir
 from railyard.results import differences
 from railyard.results.aggregate import write_parquet
 from railyard.results.records import Run, load_campaign, load_run
-from railyard.serve import connections, starting, store
+from railyard.serve import connections, leaderboard, starting, store
 from railyard.serve.work import PATIENCE_S, UnfinishedError, Work
+from railyard.stats.intervals import Interval
 from web_server import WAIT_S, Make, Server, campaign
 
 MARKUP = "<img src=x onerror=alert(1)>"
@@ -479,3 +480,40 @@ def test_a_scheme_that_played_at_fewer_places_is_not_ranked(make_campaign: Make)
     assert railyard("serve", "--results", str(out.parent), "--export", str(out.parent / "b")).returncode == 0
     page = (out.parent / "b" / "index.html").read_text()
     assert '<th scope="row">new</th>' not in page and "not played at all of these places: new" in page
+
+
+def test_lower_bounds_share_a_place(make_campaign: Make) -> None:
+    failed = [
+        FakeRun(
+            label=label,
+            seed=seed,
+            start_offset_ms=60_000 * seed,
+            rct_s=[0.4],
+            unfinished_s=[30.0] * 20,
+            outcome="time_limit",
+        )
+        for label in ("stuck", "also-stuck")
+        for seed in range(1, 8)
+    ]
+    out = campaign(make_campaign, further=failed)
+    assert railyard("serve", "--results", str(out.parent), "--export", str(out.parent / "b")).returncode == 0
+    rows = json.loads((out.parent / "b" / "leaderboard.json").read_text())
+    of_median = [(row["place"], row["scheme"], row["at_least"]) for row in rows if row["figure"] == "rct_median"]
+    assert of_median == [(1, "xlink", False), (2, "vanilla-mp", False), (3, "stuck", True), (3, "also-stuck", True)]
+    page = (out.parent / "b" / "index.html").read_text()
+    assert page.count('<td class="n">3</td><th scope="row">also-stuck</th><td class="n">≥ ') >= 1
+
+
+@pytest.mark.parametrize(
+    ("values", "places"),
+    [
+        ([(1, False), (2, False), (2, False), (3, False)], [1, 2, 2, 4]),
+        ([(1, False), (5, True), (6, True), (7, False), (8, False)], [1, 2, 2, 2, 2]),
+        ([(5, True), (5, True)], [1, 1]),
+    ],
+)
+def test_equal_values_and_values_after_a_lower_bound_share_a_place(
+    values: list[tuple[float, bool]], places: list[int]
+) -> None:
+    levels = [Interval(value, value, value, at_least=at_least) for value, at_least in values]
+    assert leaderboard.places_of(levels) == places

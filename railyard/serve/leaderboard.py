@@ -40,8 +40,8 @@ WIDTH = 160  # of the picture of an interval, in its units
 class Row:
     """One scheme under one figure."""
 
+    place: int
     label: str
-    value: float
     level: Interval
     figure: Figure
     behind: Difference | None
@@ -75,9 +75,9 @@ class Row:
         known = self.level.known
         finite = {name: getattr(self.level, name) for name in ("low", "high")}
         ends = {name: end if known and math.isfinite(end) else None for name, end in finite.items()}
-        return (
-            {"figure": self.figure.name, "scheme": self.label, "value": self.value} | ends | {"verdict": self.verdict}
-        )
+        value = {"value": self.level.value, "at_least": self.level.at_least}
+        which = {"figure": self.figure.name, "place": self.place, "scheme": self.label}
+        return which | value | ends | {"verdict": self.verdict}
 
 
 @dataclass(frozen=True)
@@ -122,16 +122,32 @@ def at_common_places(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
     )
 
 
+def places_of(levels: Sequence[Interval]) -> list[int]:
+    """The places of sorted values. Equal values share one. A lower bound shares its place with all values after it,
+    because its own value may be above them."""
+    places: list[int] = []
+    for number, level in enumerate(levels):
+        is_shared = number > 0 and (
+            level.value == levels[number - 1].value or any(before.at_least for before in levels[:number])
+        )
+        places.append(places[-1] if is_shared else number + 1)
+    return places
+
+
 def _ranking(figure: Figure, by_label: dict[str, list[Run]]) -> Ranking:
     levels = {label: differences.level_of(of, figure) for label, of in by_label.items()}
     known = {label: one for label, one in levels.items() if one and one.carried and math.isfinite(one.value)}
-    order = sorted(known, key=lambda label: known[label].value)
+    order = sorted(known, key=lambda label: (known[label].value, known[label].at_least))
     runs = [run for label in order for run in by_label[label]]
     compared = differences.differences(runs, [(label, order[0]) for label in order[1:]], [figure]) if order else []
     behind = {one.label: one for one in compared}
     ends = [end for one in known.values() for end in (one.value, one.high) if math.isfinite(end)]
     scale = max(ends, default=0.0)
-    rows = [Row(label, known[label].value, known[label], figure, behind.get(label), scale) for label in order]
+    places = places_of([known[label] for label in order])
+    rows = [
+        Row(place, label, known[label], figure, behind.get(label), scale)
+        for place, label in zip(places, order, strict=True)
+    ]
     return Ranking(figure, rows, [label for label in levels if label not in known])
 
 
