@@ -31,13 +31,6 @@ typedef struct {
     uint64_t next_flush_us;
 } driver;
 
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int signal) {
-    (void)signal;
-    interrupted = 1;
-}
-
 static void on_watch(void *user, int fd, uint32_t events) {
     driver *d = user;
     struct epoll_event e = {.events = events, .data = {.fd = fd}};
@@ -74,7 +67,7 @@ static void wait_for_events(driver *d, const sigset_t *unblocked) {
 static void run(driver *d, const sigset_t *unblocked) {
     while (!player_session_over(&d->session)) {
         uint64_t now = clock_us();
-        if (interrupted) {
+        if (wait_is_ended) {
             player_fail(d->session.player, PLAYER_INTERRUPTED, "interrupted by a signal", now);
             break;
         }
@@ -124,7 +117,7 @@ static int start(driver *d, int argc, char **argv) {
         return error_status(PROGRAM, "%s.", problem);
     transport->random_packet_numbers = !transport->seed.given;
     wait_for_links();
-    wait_catch_signals((const int[]){SIGTERM, SIGINT, 0}, on_signal, &unblocked);
+    wait_catch_end(&unblocked);
     signal(SIGPIPE, SIG_IGN);
     d->start_us = clock_us();
     d->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -153,10 +146,7 @@ int main(int argc, char **argv) {
         return 0;
     }
     int status = start(&d, argc, argv);
-    if (!jsonl_close(d.log)) {
-        error_say(PROGRAM, "cannot write %s to its end: %s.", d.options.out_file, strerror(errno));
-        status = status != 0 ? status : 1;
-    }
+    status = jsonl_end(d.log, PROGRAM, d.options.out_file, status);
     descriptor_close(&d.save_fd);
     descriptor_close(&d.epoll);
     player_session_free(&d.session);

@@ -305,7 +305,6 @@ static bool check_video(player_options *o, char *error) {
 }
 
 bool player_options_parse(int argc, char **argv, player_options *out, char *error) {
-    int rest;
     *out = (player_options){
         .player = {.concurrency = 1,
                    .rebuffer_target_us = PLAYER_REBUFFER_TARGET_US,
@@ -317,10 +316,8 @@ bool player_options_parse(int argc, char **argv, player_options *out, char *erro
     out->transport_config.settings = &out->settings;
     const setting_tables s = {.table = {{rows, out, 0}, {quic_setting_rows, &out->settings, SETTING_OF_PLAYER}},
                               .count = 2};
-    if (!settings_read_args(&s, argc, argv, &out->help, &rest, error) || out->help)
+    if (!settings_read_args(&s, argc, argv, &out->help, NULL, error) || out->help)
         return out->help;
-    if (rest < argc)
-        return fail(error, "unexpected argument '%.60s'; see --help.", argv[rest]);
     bool ok = check_required(out, error) && check_server(out, error) && check_scheme(out, error) &&
               check_paths(out, error) && check_url(out, error) && check_video(out, error);
     out->transport_config.concurrency = out->player.concurrency;

@@ -73,10 +73,7 @@ int main(int argc, char **argv) {
     if (s.base.describe_settings)
         return jsonl_print(quic_settings_describe(), JSON_INDENT(1));
     int status = serve(&s);
-    if (!jsonl_close(s.log)) {
-        error_say(SERVER_PROGRAM, "cannot write %s to its end: %s.", s.config.out_file, strerror(errno));
-        status = status != 0 ? status : 1;
-    }
+    status = jsonl_end(s.log, SERVER_PROGRAM, s.config.out_file, status);
     server_close(&s);
     return status;
 }

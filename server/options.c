@@ -193,32 +193,26 @@ uint64_t server_max_per_address(const server_config *c, uint64_t max_connections
 }
 
 bool server_options_parse(int argc, char **argv, server_config *out, char *error) {
-    int rest;
     init(out, argc, argv);
     const setting_tables s = all(out, SETTINGS_ALL);
-    if (!settings_read_args(&s, argc, argv, &out->help, &rest, error))
+    if (!settings_read_args(&s, argc, argv, &out->help, NULL, error))
         return false;
     if (out->help || out->describe_settings)
         return true;
     const char *what = problem(out);
-    if (rest < argc)
-        snprintf(error, SETTINGS_ERROR_BYTES, "unexpected argument '%.60s'; see --help.", argv[rest]);
-    else if (what)
-        snprintf(error, SETTINGS_ERROR_BYTES, "%s.", what);
-    return rest == argc && !what;
+    return !what || error_set(error, SETTINGS_ERROR_BYTES, "%s.", what);
 }
 
 bool server_options_load_params(const server_config *base, server_config *out, char *error) {
     server_config fresh;
     bool help;
-    int rest;
     init(&fresh, base->argc, base->argv);
     memcpy(fresh.random_key, base->random_key, sizeof fresh.random_key);
     fresh.random_packet_numbers = base->random_packet_numbers;
     const setting_tables bases = all(&fresh, SETTINGS_BASES), others = all(&fresh, SETTINGS_OTHERS);
-    if (!settings_read_args(&bases, base->argc, base->argv, &help, &rest, error) ||
+    if (!settings_read_args(&bases, base->argc, base->argv, &help, NULL, error) ||
         !settings_read_yaml(&bases, base->params_file, error) ||
-        !settings_read_args(&others, base->argc, base->argv, &help, &rest, error) ||
+        !settings_read_args(&others, base->argc, base->argv, &help, NULL, error) ||
         !settings_read_yaml(&others, base->params_file, error))
         return false;
     const char *what = problem(&fresh);

@@ -63,14 +63,11 @@ static const setting rows[] = {
 };
 
 static bool parse(int argc, char **argv, options *o, char *error) {
-    int rest;
     *o = (options){.spare = -1,
                    .forward = {.max_flows = 4096, .idle_timeout_us = 120000000, .probe_interval_us = 1000000}};
     const setting_tables s = {.table = {{rows, o, 0}}, .count = 1};
-    if (!settings_read_args(&s, argc, argv, &o->help, &rest, error) || o->help)
+    if (!settings_read_args(&s, argc, argv, &o->help, NULL, error) || o->help)
         return o->help;
-    if (rest < argc)
-        return fail(error, "unexpected argument '%.60s'; see --help.", argv[rest]);
     return (o->forward.listen.family != 0 && o->config_file) ||
            fail(error, "--listen ADDR:PORT and --lb-config FILE are needed; see --help.");
 }
@@ -226,9 +223,5 @@ int main(int argc, char **argv) {
     run(w, &o, log, &unblocked);
     summarise(w, log);
     forwarder_free(w);
-    if (!jsonl_close(log)) {
-        error_say(PROGRAM, "cannot write %s to its end.", o.out_file);
-        return 1;
-    }
-    return 0;
+    return jsonl_end(log, PROGRAM, o.out_file, 0);
 }

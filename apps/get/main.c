@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "base/net.h"
 #include "base/numbers.h"
 #include "base/text_file.h"
+#include "base/wait.h"
 #include "get/options.h"
 #include "get/summary.h"
 #include "xlink/log_files.h"
@@ -50,13 +50,6 @@ typedef struct {
     bool cannot_write;
     char error[SETTINGS_ERROR_BYTES];
 } get;
-
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int signal) {
-    (void)signal;
-    interrupted = 1;
-}
 
 /* ---- Files ---- */
 
@@ -156,7 +149,7 @@ static uint64_t limit_of(const get *g) {
 
 /* Returns why to stop fetching; NULL: continue. */
 static const char *reason_to_stop(const get *g, uint64_t now) {
-    if (interrupted)
+    if (wait_is_ended)
         return "interrupted";
     if (g->cannot_write)
         return CANNOT_WRITE;
@@ -427,8 +420,7 @@ int main(int argc, char **argv) {
         get_options_print_usage();
         return 0;
     }
-    signal(SIGINT, on_signal);
-    signal(SIGTERM, on_signal);
+    wait_catch_end(NULL);
     int status = 2;
     if (!open_all(&g, argc, argv) || !run(&g)) {
         error_say(PROGRAM, "%s.", g.error);
@@ -436,10 +428,7 @@ int main(int argc, char **argv) {
         status = g.summary.complete == g.o.url_count ? 0 : 1;
         tell_summary(&g);
     }
-    if (!jsonl_close(g.log)) {
-        error_say(PROGRAM, "cannot write %s to its end.", g.o.out_file);
-        status = status ? status : 1;
-    }
+    status = jsonl_end(g.log, PROGRAM, g.o.out_file, status);
     close_all(&g);
     return status;
 }

@@ -1,7 +1,6 @@
 /* xlink-load: many clients of one server or balancer in one process, each with its own source addresses. */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,13 +34,6 @@ typedef struct {
     double *handshakes, *durations;
     size_t handshake_count, duration_count;
 } load;
-
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int signal) {
-    (void)signal;
-    interrupted = 1;
-}
 
 static void log_result(load *l, uint64_t number, const load_result *r) {
     json_t *paths = json_array();
@@ -136,10 +128,10 @@ static void wait_for_events(load *l, uint64_t next) {
 static bool run(load *l, char *error) {
     uint64_t limit = l->start_us + l->o.time_limit_us;
     while (xl_udp_now() < limit && l->over < l->o.connections) {
-        if (interrupted && l->o.plan.requests > 0)
+        if (wait_is_ended && l->o.plan.requests > 0)
             break;
-        if (interrupted) { /* clients without end finish their current request */
-            interrupted = 0;
+        if (wait_is_ended) { /* clients without end finish their current request */
+            wait_is_ended = 0;
             l->o.plan.requests = 1;
         }
         if (!start_due(l, error))
@@ -228,8 +220,7 @@ int main(int argc, char **argv) {
         load_options_print_usage();
         return 0;
     }
-    signal(SIGINT, on_signal);
-    signal(SIGTERM, on_signal);
+    wait_catch_end(NULL);
     int status = 2;
     if (!open_all(&l, argc, argv, error) || !run(&l, error)) {
         error_say(PROGRAM, "%s.", error);
@@ -237,10 +228,7 @@ int main(int argc, char **argv) {
         summarise(&l);
         status = l.outcomes[LOAD_COMPLETE] == l.o.connections ? 0 : 1;
     }
-    if (!jsonl_close(l.log)) {
-        error_say(PROGRAM, "cannot write %s to its end.", l.o.out_file);
-        status = status != 0 ? status : 1;
-    }
+    status = jsonl_end(l.log, PROGRAM, l.o.out_file, status);
     close_all(&l);
     return status;
 }

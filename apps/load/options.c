@@ -92,21 +92,16 @@ static void name_server(load_plan *p) {
 }
 
 bool load_options_parse(int argc, char **argv, load_options *o, char *error) {
-    int rest;
     *o = (load_options){
         .plan = {.url = "/synthetic/100000", .requests = 1}, .connections = 100, .time_limit_us = 60000000};
     quic_settings_init(&o->plan.settings);
     quic_settings_choose(&o->plan.settings, "vanilla-mp");
     const setting_tables s = {.table = {{rows, o, 0}, {quic_setting_rows, &o->plan.settings, SETTING_OF_PLAYER}},
                               .count = 2};
-    if (!settings_read_args(&s, argc, argv, &o->help, &rest, error) || o->help)
+    if (!settings_read_args(&s, argc, argv, &o->help, NULL, error) || o->help)
         return o->help;
     const char *what = problem(o);
-    if (rest < argc)
-        snprintf(error, SETTINGS_ERROR_BYTES, "unexpected argument '%.60s'; see --help.", argv[rest]);
-    else if (what)
-        snprintf(error, SETTINGS_ERROR_BYTES, "%s.", what);
     name_server(&o->plan);
     o->concurrent = o->concurrent == 0 ? o->connections : o->concurrent;
-    return rest == argc && !what;
+    return !what || error_set(error, SETTINGS_ERROR_BYTES, "%s.", what);
 }

@@ -123,7 +123,6 @@ static const char *missing(const fl_options *o) {
 
 int fl_options_parse(fl_options *options, int argc, char **argv) {
     char error[SETTINGS_ERROR_BYTES];
-    int rest = 0;
     bool help = argc > 1 && strcmp(argv[1], "--help") == 0;
     *options = (fl_options){.ip_bytes = 1500, .duration_us = 2000000, .count = 100, .interval_us = 10000};
     const setting_tables s = {.table = {{rows, options, 0}}, .count = 1};
@@ -132,17 +131,13 @@ int fl_options_parse(fl_options *options, int argc, char **argv) {
         return -1;
     }
     options->mode = argv[1];
-    if (!help && !settings_read_args(&s, argc - 1, argv + 1, &help, &rest, error)) {
+    if (!help && !settings_read_args(&s, argc - 1, argv + 1, &help, NULL, error)) {
         fprintf(stderr, "udp-flow: %s\n", error);
         return -1;
     }
     if (help) {
         print_help();
         return 1;
-    }
-    if (rest < argc - 1) {
-        fprintf(stderr, "udp-flow: unexpected argument '%s'; see --help.\n", argv[1 + rest]);
-        return -1;
     }
     const char *what = missing(options);
     if (what)

@@ -1,20 +1,13 @@
 #include "base/clock.h"
+#include "base/wait.h"
 #include "emulator/flow/flow.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #define PATIENCE_S 2
-
-static volatile sig_atomic_t stopped;
-
-static void on_stop(int number) {
-    (void)number;
-    stopped = 1;
-}
 
 static void limit_waiting(int fd) {
     struct timeval patience = {.tv_sec = PATIENCE_S};
@@ -60,13 +53,13 @@ int fl_echo(const fl_options *options) {
         return 2;
     struct sockaddr_in address;
     socklen_t size = sizeof address;
-    signal(SIGTERM, on_stop);
+    wait_catch_end(NULL);
     limit_waiting(fd);
     getsockname(fd, (struct sockaddr *)&address, &size); /* sin_port and sin6_port have the same offset */
     printf("{\"event\":\"listening\",\"port\":%u}\n", (unsigned)ntohs(address.sin_port));
     fflush(stdout);
     uint64_t end = clock_ns(CLOCK_MONOTONIC) + options->duration_us * 1000u;
-    while (!stopped && clock_ns(CLOCK_MONOTONIC) < end) {
+    while (!wait_is_ended && clock_ns(CLOCK_MONOTONIC) < end) {
         uint8_t data[2048];
         struct sockaddr_storage from;
         socklen_t from_size = sizeof from;

@@ -1,9 +1,9 @@
 #include "base/clock.h"
+#include "base/wait.h"
 #include "emulator/flow/flow.h"
 
 #include <arpa/inet.h>
 #include <netinet/udp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,13 +29,6 @@ typedef struct {
     struct iovec vectors[BATCH];
     char control[BATCH][128];
 } sink;
-
-static volatile sig_atomic_t stopped;
-
-static void on_stop(int number) {
-    (void)number;
-    stopped = 1;
-}
 
 static int prepare(sink *s, const fl_options *options) {
     int one = 1;
@@ -136,12 +129,11 @@ int fl_sink(const fl_options *options) {
         fl_fail(options->out);
         return 2;
     }
-    signal(SIGTERM, on_stop);
-    signal(SIGINT, on_stop);
+    wait_catch_end(NULL);
     announce(&s);
     int64_t offset = realtime_minus_monotonic();
     uint64_t end = clock_ns(CLOCK_MONOTONIC) + options->duration_us * 1000u;
-    while (!stopped && clock_ns(CLOCK_MONOTONIC) < end)
+    while (!wait_is_ended && clock_ns(CLOCK_MONOTONIC) < end)
         receive(&s);
     int bad = s.out && fclose(s.out) != 0;
     printf("{\"datagrams\":%llu,\"bytes\":%llu,\"overflowed\":%u,\"realtime_minus_monotonic_ns\":%lld,"

@@ -137,7 +137,7 @@ static bool open_and_probe(sat_client *client) {
     client->peer.user = client;
     for (size_t i = 0; i < SAT_MAX_CHANNELS; i++)
         client->channels[i].least_rtt_us = SAT_NEVER;
-    while (!all_channels(client, PROBES) && !client->hung_up && !*client->stop) {
+    while (!all_channels(client, PROBES) && !client->hung_up && !wait_is_ended) {
         uint64_t now = clock_us();
         bool open = all_channels(client, 1);
         if (now >= start + OPENING_US || (open && now >= start + PROBING_US))
@@ -146,7 +146,7 @@ static bool open_and_probe(sat_client *client) {
     }
     if (client->hung_up)
         return false;
-    if (*client->stop)
+    if (wait_is_ended)
         return sat_client_fail(client, "interrupted before the recording began");
     return all_channels(client, 1) || fail_silent_channel(client);
 }
@@ -202,7 +202,7 @@ static bool begin(sat_client *client) {
         turn(client, start + (now < start + o->ramp_us ? o->ramp_us : o->ramp_most_us));
         if (broken(client))
             return false;
-        if (*client->stop)
+        if (wait_is_ended)
             return sat_client_fail(client, "interrupted before the recording began");
     }
     fix_t0(client, start);
@@ -224,7 +224,7 @@ static bool record(sat_client *client) {
     sat_recording *r = &client->recording;
     uint64_t end = r->t0_us + client->options->duration_us;
     uint64_t now;
-    while ((now = clock_us()) < end && !*client->stop) {
+    while ((now = clock_us()) < end && !wait_is_ended) {
         client->late = now >= r->t0_us + client->options->duration_us / 2;
         turn(client, end);
         if (broken(client))
@@ -439,12 +439,10 @@ static sat_outcome run(sat_client *client) {
     return has_made_all(client) ? SAT_DONE : SAT_FAILED;
 }
 
-sat_outcome sat_client_run(const sat_options *options, int argc, char **argv, volatile sig_atomic_t *stop,
-                           char *error) {
+sat_outcome sat_client_run(const sat_options *options, int argc, char **argv, char *error) {
     static sat_client client;
     memset(&client, 0, sizeof client);
     client.options = options;
-    client.stop = stop;
     client.control.fd = -1;
     client.recording.options = options;
     client.recording.argc = argc;

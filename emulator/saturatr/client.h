@@ -2,13 +2,12 @@
 #ifndef RAILYARD_SATURATR_CLIENT_H
 #define RAILYARD_SATURATR_CLIENT_H
 
-#include <signal.h>
-
 #include "emulator/saturatr/options.h"
 
 typedef enum { SAT_DONE = 0, SAT_FAILED = 1, SAT_CANNOT_START = 2 } sat_outcome;
 
-/* Makes a recording. *stop ends it early; the part up to then is kept. One sentence in error unless SAT_DONE. */
-sat_outcome sat_client_run(const sat_options *options, int argc, char **argv, volatile sig_atomic_t *stop, char *error);
+/* Makes a recording. wait_is_ended ends it early; the part up to then is kept. One sentence in error unless
+ * SAT_DONE. */
+sat_outcome sat_client_run(const sat_options *options, int argc, char **argv, char *error);
 
 #endif

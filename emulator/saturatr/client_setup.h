@@ -2,7 +2,6 @@
 #ifndef RAILYARD_SATURATR_CLIENT_SETUP_H
 #define RAILYARD_SATURATR_CLIENT_SETUP_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,7 +22,6 @@ typedef struct {
 
 typedef struct {
     const sat_options *options;
-    volatile sig_atomic_t *stop;
     sat_control control;
     sat_peer peer;
     sat_socket sockets[SAT_CLIENT_SOCKETS]; /* index: channel */

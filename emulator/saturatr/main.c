@@ -9,13 +9,6 @@
 #include "emulator/saturatr/client.h"
 #include "emulator/saturatr/server.h"
 
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number) {
-    (void)number;
-    stop = 1;
-}
-
 int main(int argc, char **argv) {
     static sat_options options;
     sigset_t unblocked;
@@ -28,13 +21,13 @@ int main(int argc, char **argv) {
         sat_options_print_usage();
         return SAT_DONE;
     }
-    wait_catch_signals((const int[]){SIGINT, SIGTERM, 0}, on_signal, &unblocked);
+    wait_catch_end(&unblocked);
     signal(SIGPIPE, SIG_IGN);
     sat_outcome outcome;
     if (options.role == SAT_SERVER)
-        outcome = sat_server_run(&options, &stop, error) ? SAT_DONE : SAT_CANNOT_START;
+        outcome = sat_server_run(&options, error) ? SAT_DONE : SAT_CANNOT_START;
     else
-        outcome = sat_client_run(&options, argc, argv, &stop, error);
+        outcome = sat_client_run(&options, argc, argv, error);
     if (outcome != SAT_DONE)
         error_say("saturatr", "%s", error);
     return (int)outcome;

@@ -360,7 +360,6 @@ static bool read_role(sat_options *options, const char *role, char *error) {
 }
 
 bool sat_options_parse(sat_options *options, int argc, char **argv, char *error) {
-    int rest;
     *options = (sat_options){
         .memory_bytes = UINT64_C(512) << 20,
         .duration_us = 60000000,
@@ -378,9 +377,7 @@ bool sat_options_parse(sat_options *options, int argc, char **argv, char *error)
     const setting_tables s = {.table = {{rows_of_both, options, 0},
                                         {options->role == SAT_CLIENT ? rows_of_client : rows_of_server, options, 0}},
                               .count = 2};
-    if (!settings_read_args(&s, argc - 1, argv + 1, &options->help, &rest, error) || options->help)
+    if (!settings_read_args(&s, argc - 1, argv + 1, &options->help, NULL, error) || options->help)
         return options->help;
-    if (rest < argc - 1)
-        return fail(error, "unexpected argument '%.60s'; see --help.", argv[1 + rest]);
     return complete(options, error);
 }

@@ -247,7 +247,7 @@ static uint64_t turn(sat_server *server, uint64_t wait_us, const sigset_t *mask)
     return serve_session(server, polls[3 + PENDING_MOST].revents, now);
 }
 
-bool sat_server_run(const sat_options *options, volatile sig_atomic_t *stop, char *error) {
+bool sat_server_run(const sat_options *options, char *error) {
     static sat_server server;
     sigset_t mask;
     memset(&server, 0, sizeof server);
@@ -260,7 +260,7 @@ bool sat_server_run(const sat_options *options, volatile sig_atomic_t *stop, cha
     if (ok) {
         announce(&server);
         uint64_t wait_us = IDLE_US;
-        while (!*stop && !(options->once && server.recordings > 0))
+        while (!wait_is_ended && !(options->once && server.recordings > 0))
             wait_us = turn(&server, wait_us, &mask);
         if (server.session.stage != SAT_IDLE)
             sat_session_end(&server.session);

@@ -2,12 +2,10 @@
 #ifndef RAILYARD_SATURATR_SERVER_H
 #define RAILYARD_SATURATR_SERVER_H
 
-#include <signal.h>
-
 #include "emulator/saturatr/options.h"
 
-/* Serves until *stop is set, or with --once until a recording is over. False with one sentence in error if it cannot
- * start. */
-bool sat_server_run(const sat_options *options, volatile sig_atomic_t *stop, char *error);
+/* Serves until wait_is_ended, or with --once until a recording is over. False with one sentence in error if it
+ * cannot start. */
+bool sat_server_run(const sat_options *options, char *error);
 
 #endif

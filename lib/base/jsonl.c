@@ -1,9 +1,12 @@
 #include "base/jsonl.h"
 
+#include "base/error.h"
 #include "base/json_text.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define BUFFER_BYTES ((size_t)1 << 18)
 #define LINE_BYTES   1024
@@ -133,6 +136,13 @@ bool jsonl_close(jsonl *log) {
     ok = fclose(log->file) == 0 && ok;
     free(log);
     return ok;
+}
+
+int jsonl_end(jsonl *log, const char *program, const char *file, int status) {
+    if (jsonl_close(log))
+        return status;
+    error_say(program, "cannot write %s to its end: %s.", file, strerror(errno));
+    return status != 0 ? status : 1;
 }
 
 int jsonl_print(json_t *o, size_t flags) {

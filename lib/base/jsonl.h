@@ -24,6 +24,8 @@ void jsonl_write_start(jsonl *, int argc, char *const *argv, json_t *fields);
 /* False: a record could not be written completely, for example because the disk is full. */
 bool jsonl_flush(jsonl *);
 bool jsonl_close(jsonl *);
+/* Closes a program's log and says on stderr if it is incomplete. Returns the exit status, then 1 instead of 0. */
+int jsonl_end(jsonl *, const char *program, const char *file, int status);
 
 /* Prints an object and a line end on stdout, flushes it and takes the object's reference. Returns 0, an exit status. */
 int jsonl_print(json_t *, size_t flags);

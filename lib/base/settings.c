@@ -282,8 +282,11 @@ bool settings_read_args(const setting_tables *s, int argc, char **argv, bool *he
         ok = read_pass(list, SETTINGS_BASES, argc, argv, help, error);
     if (ok && !*help && s->pass != SETTINGS_BASES)
         ok = read_pass(list, SETTINGS_OTHERS, argc, argv, help, error);
-    *rest = optind;
     free(list);
+    if (rest)
+        *rest = optind;
+    else if (ok && !*help && optind < argc)
+        return fail(error, "unexpected argument '%.60s'; see --help.", argv[optind]);
     return ok;
 }
 

@@ -102,7 +102,8 @@ const char *setting_text_of(const setting *, const json_t *value, char scratch[S
 bool setting_refuse_json(const setting *, const char *label, const json_t *value, char *error);
 
 /* Reads a command line by getopt_long. False with a sentence in error. *help: --help was given; settings are then read
- * only in part. *rest: index in argv of the first argument that is not an option; argc: none. Without `mixed`, reading
+ * only in part. *rest: index in argv of the first argument that is not an option; argc: none; rest NULL: such
+ * an argument is an error. Without `mixed`, reading
  * stops there, so that the rest may belong to another command. If a setting is given twice, the last value counts,
  * except that read() may add values; see refuse_twice. */
 bool settings_read_args(const setting_tables *, int argc, char **argv, bool *help, int *rest, char *error);

@@ -47,3 +47,17 @@ void wait_catch_signals(const int *signals, void (*handler)(int), sigset_t *unbl
         sigaction(*s, &action, NULL);
     }
 }
+
+volatile sig_atomic_t wait_is_ended;
+
+static void on_end(int signal) {
+    (void)signal;
+    wait_is_ended = 1;
+}
+
+void wait_catch_end(sigset_t *unblocked) {
+    sigset_t before;
+    wait_catch_signals((const int[]){SIGINT, SIGTERM, 0}, on_end, unblocked ? unblocked : &before);
+    if (!unblocked)
+        sigprocmask(SIG_SETMASK, &before, NULL);
+}

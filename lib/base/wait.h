@@ -19,4 +19,9 @@ void wait_handle_signals(const sigset_t *unblocked);
  * wait_events(), which unblocks them. */
 void wait_catch_signals(const int *signals, void (*handler)(int), sigset_t *unblocked);
 
+/* Set by SIGINT and SIGTERM after wait_catch_end(). */
+extern volatile sig_atomic_t wait_is_ended;
+/* Like wait_catch_signals() for these two. unblocked NULL: does not block them. */
+void wait_catch_end(sigset_t *unblocked);
+
 #endif
