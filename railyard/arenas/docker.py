@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from railyard.base import provenance
-from railyard.run import confine, containers, runspec
+from railyard.run import captures, confine, containers, runspec
 from railyard.run.runspec import RunSpec
 from railyard.run.site import Start, make_certificate, remove_secrets, spawn, stop
 from railyard.run.wallclock import WallClock
@@ -23,7 +23,7 @@ class Containers:
     def __init__(self, spec: RunSpec, run_dir: Path) -> None:
         self.spec, self.run_dir = spec, run_dir
         self.owner = containers.owner_of(os.getpid())
-        self.names = {part: f"railyard-{os.getpid()}-{part}" for part in ("server", "outside", "client")}
+        self.names = {part: f"railyard-{os.getpid()}-{part}" for part in ("server", "outside", "client", "owner")}
         self.outside: subprocess.Popen[bytes] | None = None
         self.settings: dict[str, str] = {}
         self.libraries: dict[str, str] = {}
@@ -33,13 +33,14 @@ class Containers:
         """Makes folders that the containers can write to: the server is not root, and root in a container has
         no rights over other users' files."""
         folders = [self.run_dir / name for name in (containers.SERVER_FOLDER, containers.JOIN_FOLDER)]
-        for folder in (*folders, folders[0] / "qlog"):
+        further = [folders[0] / "qlog", *([self.run_dir / captures.FOLDER] if self.spec.pcap else [])]
+        for folder in (*folders, *further):
             folder.mkdir()
         if os.geteuid() == 0:
             for folder in (folders[0], folders[0] / "qlog"):
                 os.chown(folder, containers.server_user(self.spec), containers.SERVER_UID)
         else:
-            for folder in (*folders, folders[0] / "qlog", self.run_dir, self.run_dir / "links", self.run_dir / "qlog"):
+            for folder in (*folders, *further, self.run_dir, self.run_dir / "links", self.run_dir / "qlog"):
                 folder.chmod(0o777)
 
     def server(self) -> Start:
@@ -82,7 +83,9 @@ class Containers:
         self._gather()
 
     def gather(self) -> None:
-        """Does nothing: the containers have not ended yet."""
+        """Takes over the files of the client's container, which has ended. The server's container has not."""
+        if os.geteuid() != 0:
+            containers.take_over(self.run_dir, self.names["owner"], self.owner)
 
     def _gather(self) -> None:
         """Moves the server's files to the player's."""
