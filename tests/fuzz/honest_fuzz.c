@@ -383,11 +383,10 @@ static void operate(honest *h) {
 static void heal(honest *h) {
     for (size_t i = 0; i < h->w.p.link_count; i++) {
         pair_link *l = &h->w.p.link[i];
-        l->dark[0] = l->dark[1] = false;
+        pair_set_dark(l, false);
         l->loss = l->reorder = l->ce = 0;
         l->mtu = 0;
-        l->bytes_per_s[0] = l->bytes_per_s[1] = 1000000;
-        l->queue_us = 500000;
+        pair_limit(l, 1000000, 500000);
     }
 }
 

@@ -77,7 +77,7 @@ static void change_link(live *l) {
         link->dark[1] = v & 2;
         break;
     case 1:
-        link->delay_us[0] = link->delay_us[1] = 500 * (uint64_t)v;
+        pair_delay(link, 500 * (uint64_t)v);
         break;
     case 2:
         link->loss = v / 512.0;
@@ -92,7 +92,7 @@ static void change_link(live *l) {
         link->reorder = v / 256.0;
         break;
     default:
-        link->dark[0] = link->dark[1] = false;
+        pair_set_dark(link, false);
         link->loss = 0;
     }
 }

@@ -28,16 +28,27 @@ static inline xl_connection *victim(attack *a) {
     return a->to_server ? a->p.sc : a->p.cc;
 }
 
-static inline void begin(attack *a, bool to_server, xl_dialect dialect, size_t links) {
+/* Ends what began before. Configure the pair after this, before attack_connect(). */
+static inline void attack_init(attack *a, size_t links) {
+    if (a->p.client)
+        attack_free(a);
     memset(a, 0, sizeof *a);
     pair_init(&a->p, 1, links, 5000);
-    pair_multipath(&a->p, "minrtt", "none");
-    a->p.server_config.scheme.dialect = dialect;
+}
+
+static inline void attack_connect(attack *a, bool to_server) {
     pair_establish(&a->p);
     pair_run(&a->p, 200000);
     a->to_server = to_server;
     a->pn = 1 << 20; /* beyond those of the genuine sender */
     a->w = xl_writer_of(a->frames, sizeof a->frames);
+}
+
+static inline void begin(attack *a, bool to_server, xl_dialect dialect, size_t links) {
+    attack_init(a, links);
+    pair_multipath(&a->p, "minrtt", "none");
+    a->p.server_config.scheme.dialect = dialect;
+    attack_connect(a, to_server);
 }
 
 /* Sends the frames written so far to the victim in a forged packet, on this path and to this CID of the victim's. */
@@ -79,9 +90,7 @@ static inline void deliver(attack *a) {
 /* Delivers the frames. Returns the error that the victim closes with, or STILL_OPEN. */
 static inline uint64_t outcome(attack *a) {
     deliver(a);
-    uint64_t code = xl_conn_is_live(victim(a)) ? STILL_OPEN : victim(a)->closing.code;
-    pair_free(&a->p);
-    return code;
+    return xl_conn_is_live(victim(a)) ? STILL_OPEN : victim(a)->closing.code;
 }
 
 static const uint8_t token[16] = {1, 2, 3};

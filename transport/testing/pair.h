@@ -90,6 +90,20 @@ static inline xl_addr pair_addr(uint8_t host, uint16_t port) {
     return (xl_addr){.family = 4, .ip = {10, 0, 0, host}, .port = port};
 }
 
+/* In both directions. queue_us: longest queueing delay; 0: no limit. */
+static inline void pair_limit(pair_link *l, uint64_t bytes_per_s, uint64_t queue_us) {
+    l->bytes_per_s[0] = l->bytes_per_s[1] = bytes_per_s;
+    l->queue_us = queue_us;
+}
+
+static inline void pair_delay(pair_link *l, uint64_t one_way_us) {
+    l->delay_us[0] = l->delay_us[1] = one_way_us;
+}
+
+static inline void pair_set_dark(pair_link *l, bool is_dark) {
+    l->dark[0] = l->dark[1] = is_dark;
+}
+
 void pair_log_write(void *sink, const char *text, size_t len);
 void pair_seed(xl_config *config, uint64_t seed);
 

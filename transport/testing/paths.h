@@ -6,12 +6,7 @@
 
 /* Limits both directions of a path, with 100 ms of queue. */
 static inline void limit(pair_link *l, uint64_t mbps) {
-    l->bytes_per_s[0] = l->bytes_per_s[1] = mbps * 125000;
-    l->queue_us = 100000;
-}
-
-static inline void delay(pair_link *l, uint64_t one_way_us) {
-    l->delay_us[0] = l->delay_us[1] = one_way_us;
+    pair_limit(l, mbps * 125000, 100000);
 }
 
 /* Connects with validated paths, of 20 Mbps unless they have a rate. */
@@ -25,10 +20,6 @@ static inline void start(pair *p) {
     pair_run(p, 400000);
     for (size_t i = 0; i < p->link_count; i++)
         assert_int_equal(XL_PATH_ACTIVE, pair_server_path(p, i).state);
-}
-
-static inline void darken(pair_link *l) {
-    l->dark[0] = l->dark[1] = true;
 }
 
 static inline uint64_t sent_on(pair *p, size_t path) {

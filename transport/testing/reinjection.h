@@ -66,7 +66,7 @@ static const json_t *last_event(const json_t *records, const char *name) {
 static inline void two_paths(pair *p, uint64_t seed, uint64_t fast_us, uint64_t slow_us, const char *mode) {
     pair_init(p, seed, 2, fast_us);
     pair_multipath(p, "minrtt", mode);
-    p->link[1].delay_us[0] = p->link[1].delay_us[1] = slow_us;
+    pair_delay(&p->link[1], slow_us);
     pair_capture_qlog(p);
 }
 

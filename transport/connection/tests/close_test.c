@@ -2,7 +2,7 @@
 #include "testing/attack.h"
 
 /* RFC 9000 section 19.19. The server's log has the frame that it sent. */
-TEST(connection_close_names_the_frame_that_caused_it) {
+ATTACK_TEST(connection_close_names_the_frame_that_caused_it) {
     static const struct {
         uint8_t frame[4];
         size_t len;
@@ -12,25 +12,20 @@ TEST(connection_close_names_the_frame_that_caused_it) {
                  {{XL_FRAME_RESET_STREAM, 0x40}, 2, "\"trigger_frame_type\":4"},
                  {{0x21}, 1, "\"trigger_frame_type\":33"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        attack a;
-        memset(&a, 0, sizeof a);
-        pair_init(&a.p, 7, 1, 5000);
-        pair_capture_qlog(&a.p);
-        pair_establish(&a.p);
-        a.to_server = true;
-        a.w = xl_writer_of(a.frames, sizeof a.frames);
-        xl_write_bytes(&a.w, cases[i].frame, cases[i].len);
-        deliver(&a);
-        pair_run(&a.p, 1000000);
-        xl_endpoint_free(a.p.server); /* writes the rest of the log */
-        a.p.server = NULL;
-        assert_non_null(strstr(a.p.qlog.text, cases[i].logged));
-        pair_free(&a.p);
+        attack_init(a, 1);
+        pair_capture_qlog(&a->p);
+        attack_connect(a, true);
+        xl_write_bytes(&a->w, cases[i].frame, cases[i].len);
+        deliver(a);
+        pair_run(&a->p, 1000000);
+        xl_endpoint_free(a->p.server); /* writes the rest of the log */
+        a->p.server = NULL;
+        assert_non_null(strstr(a->p.qlog.text, cases[i].logged));
     }
 }
 
 /* Many stacks send a TLS alert without a reason. */
-TEST(an_alert_of_the_peer_without_a_reason_has_its_name) {
+ATTACK_TEST(an_alert_of_the_peer_without_a_reason_has_its_name) {
     static const struct {
         uint8_t frame[5];
         const char *reason;
@@ -39,18 +34,13 @@ TEST(an_alert_of_the_peer_without_a_reason_has_its_name) {
                  {{XL_FRAME_CONNECTION_CLOSE, 0x42, 0x28, 0, 0}, ""},
                  {{XL_FRAME_APPLICATION_CLOSE, 0x41, 0x28, 0}, ""}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        attack a;
-        memset(&a, 0, sizeof a);
-        pair_init(&a.p, 7, 1, 5000);
-        pair_establish(&a.p);
-        a.to_server = true;
-        a.w = xl_writer_of(a.frames, sizeof a.frames);
-        xl_write_bytes(&a.w, cases[i].frame, cases[i].frame[0] == XL_FRAME_APPLICATION_CLOSE ? 4 : 5);
-        deliver(&a);
-        pair_run(&a.p, 1000000);
-        assert_true(a.p.server_closed && a.p.server_close.close_reason == XL_CLOSE_PEER);
-        assert_string_equal(a.p.server_close.reason, cases[i].reason);
-        pair_free(&a.p);
+        attack_init(a, 1);
+        attack_connect(a, true);
+        xl_write_bytes(&a->w, cases[i].frame, cases[i].frame[0] == XL_FRAME_APPLICATION_CLOSE ? 4 : 5);
+        deliver(a);
+        pair_run(&a->p, 1000000);
+        assert_true(a->p.server_closed && a->p.server_close.close_reason == XL_CLOSE_PEER);
+        assert_string_equal(a->p.server_close.reason, cases[i].reason);
     }
 }
 

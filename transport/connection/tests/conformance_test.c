@@ -5,13 +5,8 @@
 
 /* Begins without multipath, so that a test may send the peer's packets from any address. */
 static void begin_plain(attack *a, size_t links) {
-    memset(a, 0, sizeof *a);
-    pair_init(&a->p, 1, links, 5000);
-    pair_establish(&a->p);
-    pair_run(&a->p, 200000);
-    a->to_server = true;
-    a->pn = 1 << 20;
-    a->w = xl_writer_of(a->frames, sizeof a->frames);
+    attack_init(a, links);
+    attack_connect(a, true);
 }
 
 static xl_cid spare_cid(const attack *a) {
@@ -91,126 +86,116 @@ ATTACK_TEST(the_address_that_a_client_left_is_asked_a_few_times) {
 }
 
 /* Section 9: a packet from a server address that the client does not know, even if sealed with valid keys. */
-TEST(a_client_takes_nothing_from_an_unknown_address) {
+ATTACK_TEST(a_client_takes_nothing_from_an_unknown_address) {
     for (int dialect = XL_DIALECT_XLINK; dialect <= XL_DIALECT_IETF; dialect++) {
-        attack a;
-        begin(&a, false, (xl_dialect)dialect, 1);
-        xl_cid cid = a.p.cc->local_cids.at[0].cid;
-        pair_link elsewhere = a.p.link[0];
+        begin(a, false, (xl_dialect)dialect, 1);
+        xl_cid cid = a->p.cc->local_cids.at[0].cid;
+        pair_link elsewhere = a->p.link[0];
         elsewhere.server = pair_addr(99, 443);
-        xl_frame_put_ping(&a.w);
-        deliver_to(&a, &cid, 0, &elsewhere);
-        assert_true(a.p.cc->path[0]->space->largest_received < 1 << 20);
-        xl_frame_put_ping(&a.w);
-        deliver_to(&a, &cid, 0, &a.p.link[0]);
-        assert_true(a.p.cc->path[0]->space->largest_received > 1 << 20);
-        pair_free(&a.p);
+        xl_frame_put_ping(&a->w);
+        deliver_to(a, &cid, 0, &elsewhere);
+        assert_true(a->p.cc->path[0]->space->largest_received < 1 << 20);
+        xl_frame_put_ping(&a->w);
+        deliver_to(a, &cid, 0, &a->p.link[0]);
+        assert_true(a->p.cc->path[0]->space->largest_received > 1 << 20);
     }
 }
 
 /* Section 8.2.2: on the path of the challenge, even if another one is better, and once. */
-TEST(a_path_response_goes_where_the_challenge_came) {
+ATTACK_TEST(a_path_response_goes_where_the_challenge_came) {
     for (int dialect = XL_DIALECT_XLINK; dialect <= XL_DIALECT_IETF; dialect++) {
-        attack a;
-        begin(&a, true, (xl_dialect)dialect, 2);
-        const xl_path *p = a.p.sc->path[1];
-        const xl_cid cid = a.p.sc->path_ids
-                               ? xl_path_ids_find(a.p.sc->path_ids, p->cids.local_path_id)->local->at[0].cid
-                               : xl_cids_by_sequence(&a.p.sc->local_cids, p->cids.local_path_id)->cid;
-        uint64_t here = a.p.link[1].packets[1], elsewhere = a.p.link[0].packets[1];
-        xl_frame_put_path(&a.w, XL_FRAME_PATH_CHALLENGE, (uint8_t[8]){1});
-        deliver_to(&a, &cid, p->cids.local_path_id, &a.p.link[1]);
-        pair_flush(&a.p);
-        assert_int_equal(a.p.link[1].packets[1] - here, 1);
-        assert_int_equal(a.p.link[0].packets[1], elsewhere);
-        pair_free(&a.p);
+        begin(a, true, (xl_dialect)dialect, 2);
+        const xl_path *p = a->p.sc->path[1];
+        const xl_cid cid = a->p.sc->path_ids
+                               ? xl_path_ids_find(a->p.sc->path_ids, p->cids.local_path_id)->local->at[0].cid
+                               : xl_cids_by_sequence(&a->p.sc->local_cids, p->cids.local_path_id)->cid;
+        uint64_t here = a->p.link[1].packets[1], elsewhere = a->p.link[0].packets[1];
+        xl_frame_put_path(&a->w, XL_FRAME_PATH_CHALLENGE, (uint8_t[8]){1});
+        deliver_to(a, &cid, p->cids.local_path_id, &a->p.link[1]);
+        pair_flush(&a->p);
+        assert_int_equal(a->p.link[1].packets[1] - here, 1);
+        assert_int_equal(a->p.link[0].packets[1], elsewhere);
     }
 }
 
 /* … even if the packet with the challenge does not move its path: it only probes, with the path's own connection ID, or
  * (with path IDs) it is late. The answer is at most three times as large. */
-TEST(a_challenge_from_another_address_is_answered_there) {
+ATTACK_TEST(a_challenge_from_another_address_is_answered_there) {
     for (int i = 0; i < 6; i++) {
         const bool is_large = i % 2;
-        attack a;
         if (i < 2)
-            begin_plain(&a, 2);
+            begin_plain(a, 2);
         else
-            begin(&a, true, i < 4 ? XL_DIALECT_XLINK : XL_DIALECT_IETF, 2);
-        const xl_cid cid = a.p.sc->local_cids.at[0].cid;
-        if (a.p.sc->path_ids) {
-            xl_frame_put_ping(&a.w);
-            deliver_to(&a, &cid, 0, &a.p.link[0]);
-            pair_run(&a.p, 100000);
-            a.pn -= 10;
+            begin(a, true, i < 4 ? XL_DIALECT_XLINK : XL_DIALECT_IETF, 2);
+        const xl_cid cid = a->p.sc->local_cids.at[0].cid;
+        if (a->p.sc->path_ids) {
+            xl_frame_put_ping(&a->w);
+            deliver_to(a, &cid, 0, &a->p.link[0]);
+            pair_run(&a->p, 100000);
+            a->pn -= 10;
         }
-        uint64_t here = a.p.link[1].packets[1], bytes = a.p.link[1].bytes[1], there = a.p.link[0].bytes[1];
-        xl_frame_put_path(&a.w, XL_FRAME_PATH_CHALLENGE, (uint8_t[8]){1});
-        memset(a.w.p, 0, is_large ? 1100 : 1); /* PADDING */
-        a.w.p += is_large ? 1100 : 1;
-        deliver_to(&a, &cid, 0, &a.p.link[1]);
-        assert_true(xl_addr_equal(&a.p.sc->path[0]->remote, &a.p.link[0].client));
-        pair_flush(&a.p);
-        assert_int_equal(a.p.link[1].packets[1] - here, 1);
-        assert_in_range(a.p.link[1].bytes[1] - bytes, is_large ? 1200 : 30, is_large ? 1200 : 3 * 39);
-        assert_true(a.p.link[0].bytes[1] - there < 100); /* an acknowledgement */
-        pair_free(&a.p);
+        uint64_t here = a->p.link[1].packets[1], bytes = a->p.link[1].bytes[1], there = a->p.link[0].bytes[1];
+        xl_frame_put_path(&a->w, XL_FRAME_PATH_CHALLENGE, (uint8_t[8]){1});
+        memset(a->w.p, 0, is_large ? 1100 : 1); /* PADDING */
+        a->w.p += is_large ? 1100 : 1;
+        deliver_to(a, &cid, 0, &a->p.link[1]);
+        assert_true(xl_addr_equal(&a->p.sc->path[0]->remote, &a->p.link[0].client));
+        pair_flush(&a->p);
+        assert_int_equal(a->p.link[1].packets[1] - here, 1);
+        assert_in_range(a->p.link[1].bytes[1] - bytes, is_large ? 1200 : 30, is_large ? 1200 : 3 * 39);
+        assert_true(a->p.link[0].bytes[1] - there < 100); /* an acknowledgement */
     }
 }
 
 /* Section 7.5. */
-TEST(crypto_data_beyond_the_buffer_is_an_error) {
+ATTACK_TEST(crypto_data_beyond_the_buffer_is_an_error) {
     for (int is_beyond = 0; is_beyond < 2; is_beyond++) {
-        attack a;
-        begin_plain(&a, 1);
-        xl_frame_put_crypto_header(&a.w, is_beyond ? XL_CRYPTO_BUFFER : 4095, 1);
-        xl_write_u8(&a.w, 0);
-        assert_int_equal(outcome(&a), is_beyond ? XL_QERR_CRYPTO_BUFFER_EXCEEDED : STILL_OPEN);
+        begin_plain(a, 1);
+        xl_frame_put_crypto_header(&a->w, is_beyond ? XL_CRYPTO_BUFFER : 4095, 1);
+        xl_write_u8(&a->w, 0);
+        assert_int_equal(outcome(a), is_beyond ? XL_QERR_CRYPTO_BUFFER_EXCEEDED : STILL_OPEN);
     }
 }
 
 /* Section 4.5: data of a stream that was reset is discarded, and its final size stays. */
-TEST(the_final_size_of_a_stream_that_was_reset_stays) {
+ATTACK_TEST(the_final_size_of_a_stream_that_was_reset_stays) {
     static const struct {
         size_t len;
         bool fin;
         uint64_t error;
     } after[] = {{4, true, STILL_OPEN}, {5, false, XL_QERR_FINAL_SIZE}, {3, true, XL_QERR_FINAL_SIZE}};
     for (size_t i = 0; i < sizeof after / sizeof after[0]; i++) {
-        attack a;
-        begin_plain(&a, 1);
-        xl_frame_put_reset_stream(&a.w, 0, 7, 4);
-        deliver(&a);
-        assert_true(xl_conn_is_live(a.p.sc));
-        xl_frame_put_stream_header(&a.w, 0, 0, after[i].len, after[i].fin);
-        xl_write_bytes(&a.w, (const uint8_t *)"bytes", after[i].len);
-        assert_int_equal(outcome(&a), after[i].error);
+        begin_plain(a, 1);
+        xl_frame_put_reset_stream(&a->w, 0, 7, 4);
+        deliver(a);
+        assert_true(xl_conn_is_live(a->p.sc));
+        xl_frame_put_stream_header(&a->w, 0, 0, after[i].len, after[i].fin);
+        xl_write_bytes(&a->w, (const uint8_t *)"bytes", after[i].len);
+        assert_int_equal(outcome(a), after[i].error);
     }
 }
 
 /* Section 12.2: a 1-RTT packet follows a Handshake packet, for which there are no keys any more. */
-TEST(a_packet_to_another_connection_id_than_the_first_of_its_datagram_is_ignored) {
+ATTACK_TEST(a_packet_to_another_connection_id_than_the_first_of_its_datagram_is_ignored) {
     for (int is_other = 0; is_other < 2; is_other++) {
-        attack a;
-        begin_plain(&a, 1);
+        begin_plain(a, 1);
         uint8_t datagram[PAIR_MTU] = {0};
-        const xl_cid first = a.p.sc->local_cids.at[0].cid, spare = spare_cid(&a);
+        const xl_cid first = a->p.sc->local_cids.at[0].cid, spare = spare_cid(a);
         size_t length_at;
         xl_writer w = xl_writer_of(datagram, sizeof datagram);
-        xl_packet_put_long(&w, XL_VERSION_1, XL_PACKET_HANDSHAKE, &first, &a.p.cc->local_cids.at[0].cid, NULL, 0, 0, 4,
+        xl_packet_put_long(&w, XL_VERSION_1, XL_PACKET_HANDSHAKE, &first, &a->p.cc->local_cids.at[0].cid, NULL, 0, 0, 4,
                            datagram, &length_at);
         xl_packet_set_length(datagram, length_at, 4 + 20);
         w.p += 20;
         uint8_t *packet = w.p;
-        xl_packet_put_short(&w, is_other ? &spare : &first, false, a.p.cc->key_update.phase, a.pn, 4);
+        xl_packet_put_short(&w, is_other ? &spare : &first, false, a->p.cc->key_update.phase, a->pn, 4);
         size_t pn_offset = (size_t)(w.p - packet) - 4, len;
         xl_write_u8(&w, XL_FRAME_PING);
-        len = xl_keys_protect(a.p.cc->level[XL_LEVEL_APP].write, 0, a.pn, packet, pn_offset, 4, 1);
-        const pair_link *l = &a.p.link[0];
+        len = xl_keys_protect(a->p.cc->level[XL_LEVEL_APP].write, 0, a->pn, packet, pn_offset, 4, 1);
+        const pair_link *l = &a->p.link[0];
         xl_datagram d = {.local = l->server, .remote = l->client, .len = (size_t)(packet - datagram) + len};
-        xl_endpoint_receive(a.p.server, &d, datagram, a.p.now);
-        assert_int_equal(!is_other, a.p.sc->space[XL_LEVEL_APP].largest_received == a.pn);
-        pair_free(&a.p);
+        xl_endpoint_receive(a->p.server, &d, datagram, a->p.now);
+        assert_int_equal(!is_other, a->p.sc->space[XL_LEVEL_APP].largest_received == a->pn);
     }
 }
 
@@ -297,25 +282,23 @@ static const xl_cid_entry *cid_of_path(xl_connection *c, size_t path) {
 
 /* Section 10.3.1: a datagram that belongs to no connection ends with the token of the second path's connection ID.
  * Section 10.3: it may look like a packet of another version, or like none. */
-TEST(the_token_of_any_path_resets_at_either_side_whatever_it_looks_like) {
+ATTACK_TEST(the_token_of_any_path_resets_at_either_side_whatever_it_looks_like) {
     static const uint8_t first[] = {0x40, 0x00, 0xc0, 0x80};
     for (size_t i = 0; i < 2 * 2 * sizeof first; i++) {
-        attack a;
-        begin(&a, i & 1, i & 2 ? XL_DIALECT_IETF : XL_DIALECT_XLINK, 2);
-        const xl_cid_entry *e = cid_of_path(victim(&a), 1);
+        begin(a, i & 1, i & 2 ? XL_DIALECT_IETF : XL_DIALECT_XLINK, 2);
+        const xl_cid_entry *e = cid_of_path(victim(a), 1);
         uint8_t reset_token[16];
         assert_true(e->has_token);
         memcpy(reset_token, e->reset_token, 16);
         reset_token[15] ^= 1;
-        send_reset(&a, first[i / 4], NULL, reset_token, &a.p.link[1]);
-        assert_true(xl_conn_is_live(victim(&a)));
+        send_reset(a, first[i / 4], NULL, reset_token, &a->p.link[1]);
+        assert_true(xl_conn_is_live(victim(a)));
         reset_token[15] ^= 1;
-        send_reset(&a, first[i / 4], NULL, reset_token, &a.p.link[1]);
-        assert_int_equal(XL_CONN_DRAINING, victim(&a)->state);
-        pair_run(&a.p, 10000);
+        send_reset(a, first[i / 4], NULL, reset_token, &a->p.link[1]);
+        assert_int_equal(XL_CONN_DRAINING, victim(a)->state);
+        pair_run(&a->p, 10000);
         assert_int_equal(XL_CLOSE_STATELESS_RESET,
-                         a.to_server ? a.p.server_close.close_reason : a.p.client_close.close_reason);
-        pair_free(&a.p);
+                         a->to_server ? a->p.server_close.close_reason : a->p.client_close.close_reason);
     }
 }
 

@@ -19,11 +19,6 @@ static void run_together(pair *a, pair *b, uint64_t end) {
     a->now = b->now = end;
 }
 
-static void limit(pair_link *l, uint64_t bytes_per_s, uint64_t queue_us) {
-    l->bytes_per_s[0] = l->bytes_per_s[1] = bytes_per_s;
-    l->queue_us = queue_us;
-}
-
 static void configure(pair *p, uint64_t seed, size_t links, const char *cc) {
     pair_init(p, seed, links, 20000);
     if (links > 1)
@@ -63,7 +58,7 @@ static double share_of_two_paths(const char *cc, const char *competitor) {
     pair two, one;
     configure(&two, 1, 2, cc);
     configure(&one, 2, 1, competitor);
-    limit(&two.link[0], BOTTLENECK, 100000);
+    pair_limit(&two.link[0], BOTTLENECK, 100000);
     /* If all drops were at a full queue, deterministic flows would fall into step and one of them would meet every
      * drop. */
     two.link[0].early_drop = 0.05;
@@ -99,7 +94,7 @@ static double part_by_seed(const char *cc, uint64_t seed) {
     configure(&two, seed, 2, cc);
     configure(&one, seed + 1, 1, "newreno");
     for (size_t i = 0; i < 2; i++) {
-        limit(&two.link[i], BOTTLENECK, 100000);
+        pair_limit(&two.link[i], BOTTLENECK, 100000);
         two.link[i].early_drop = 0.05;
     }
     one.link[0].bottleneck = &two.link[1];
@@ -141,7 +136,7 @@ typedef struct {
 /* One connection over a link of 2 MB/s and 40 ms, for ten seconds. */
 static outcome alone(const char *cc, double loss, uint64_t queue_us, pair *p) {
     configure(p, 3, 1, cc);
-    limit(&p->link[0], 2000000, queue_us);
+    pair_limit(&p->link[0], 2000000, queue_us);
     pair_capture_qlog(p);
     open_all(p, PAIR_START + 1000000);
     p->link[0].loss = loss;
@@ -176,8 +171,8 @@ TEST(tolerant_cubic_downloads_at_random_loss_in_seconds) {
     for (size_t i = 0; i < 3; i++) {
         pair p;
         configure(&p, 100, 1, "cubic-tolerant");
-        p.link[0].delay_us[0] = p.link[0].delay_us[1] = 50000;
-        limit(&p.link[0], 5000000, 100000);
+        pair_delay(&p.link[0], 50000);
+        pair_limit(&p.link[0], 5000000, 100000);
         open_all(&p, PAIR_START + 1000000);
         p.link[0].loss = loss[i];
         assert_true(pair_finish(&p, pair_ask(&p, 10000000), 60000000) < 10000000);
@@ -188,8 +183,8 @@ TEST(tolerant_cubic_downloads_at_random_loss_in_seconds) {
 /* A queue of 10 ms looks like jitter at an RTT of 100 ms, so that only the loss rate bounds the useless sending. */
 PAIR_TEST(tolerant_cubic_overruns_a_link_with_a_short_queue_by_little) {
     configure(p, 100, 1, "cubic-tolerant");
-    p->link[0].delay_us[0] = p->link[0].delay_us[1] = 50000;
-    limit(&p->link[0], 5000000, 10000);
+    pair_delay(&p->link[0], 50000);
+    pair_limit(&p->link[0], 5000000, 10000);
     open_all(p, PAIR_START + 1000000);
     uint64_t took = pair_finish(p, pair_ask(p, 60000000), 60000000);
     assert_true(took < 18000000);
@@ -201,7 +196,7 @@ static double share_beside(const char *a, const char *b) {
     pair p, q;
     configure(&p, 1, 1, a);
     configure(&q, 2, 1, b);
-    limit(&p.link[0], BOTTLENECK, 100000);
+    pair_limit(&p.link[0], BOTTLENECK, 100000);
     p.link[0].early_drop = 0.05;
     q.link[0].bottleneck = &p.link[0];
     open_all(&p, PAIR_START + 1000000);
@@ -242,9 +237,9 @@ TEST(bbr_uses_two_paths_under_every_scheduler) {
         p.client_config.null_crypto = p.server_config.null_crypto = true;
         p.server_config.scheme.scheduler = xl_scheduler_name(k);
         p.server_config.scheme.cc = "bbr";
-        p.link[1].delay_us[0] = p.link[1].delay_us[1] = 30000;
-        limit(&p.link[0], 1000000, 200000);
-        limit(&p.link[1], 1000000, 200000);
+        pair_delay(&p.link[1], 30000);
+        pair_limit(&p.link[0], 1000000, 200000);
+        pair_limit(&p.link[1], 1000000, 200000);
         p.link[0].loss = p.link[1].loss = 0.005;
         open_all(&p, PAIR_START + 1000000);
         uint64_t took = pair_finish(&p, pair_ask(&p, 6000000), 60000000);
@@ -261,10 +256,10 @@ TEST(bbr_fills_a_path_whose_acknowledgements_come_back_on_a_faster_one) {
     pair p;
     configure(&p, 3, 2, "bbr");
     p.client_config.scheme.ack_path = p.server_config.scheme.ack_path = XL_ACK_FASTEST;
-    p.link[0].delay_us[0] = p.link[0].delay_us[1] = 10000;
-    p.link[1].delay_us[0] = p.link[1].delay_us[1] = 80000;
-    limit(&p.link[0], 1250000, 120000);
-    limit(&p.link[1], 1250000, 240000);
+    pair_delay(&p.link[0], 10000);
+    pair_delay(&p.link[1], 80000);
+    pair_limit(&p.link[0], 1250000, 120000);
+    pair_limit(&p.link[1], 1250000, 240000);
     open_all(&p, PAIR_START + 1000000);
     assert_true(pair_finish(&p, pair_ask(&p, 25000000), 60000000) < 12500000); /* 20 s of one link, 10 s of both */
     assert_true(pair_server_path(&p, 1).stream_bytes_sent > 10000000);

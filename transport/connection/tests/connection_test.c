@@ -44,7 +44,7 @@ PAIR_TEST(multipath_uses_both_paths) {
     pair_multipath(p, "minrtt", "none");
     limit(&p->link[0], 20);
     limit(&p->link[1], 20);
-    p->link[1].delay_us[0] = p->link[1].delay_us[1] = 30000;
+    pair_delay(&p->link[1], 30000);
     pair_establish(p);
     pair_run(p, 200000);
     assert_true(xl_connection_is_multipath(p->cc));
@@ -59,7 +59,7 @@ PAIR_TEST(multipath_uses_both_paths) {
 PAIR_TEST(a_second_path_faster_than_the_first_opens_at_once) {
     pair_init(p, 19, 2, 80000);
     pair_multipath(p, "minrtt", "none");
-    p->link[1].delay_us[0] = p->link[1].delay_us[1] = 5000;
+    pair_delay(&p->link[1], 5000);
     pair_establish(p);
     pair_run(p, 200000); /* its challenge overtakes the connection IDs that the first path carries */
     assert_int_equal(XL_PATH_ACTIVE, pair_server_path(p, 1).state);
@@ -86,12 +86,12 @@ PAIR_TEST(a_path_that_goes_dark_does_not_stop_the_transfer) {
     pair_run(p, 200000);
     size_t i = pair_ask(p, 6000000);
     pair_run(p, 500000);
-    p->link[0].dark[0] = p->link[0].dark[1] = true;
+    pair_set_dark(&p->link[0], true);
     uint64_t took = pair_finish(p, i, 30000000);
     assert_true(took < 4000000);
     assert_int_equal(XL_PATH_SUSPECT, pair_server_path(p, 0).state);
     /* The path comes back. */
-    p->link[0].dark[0] = p->link[0].dark[1] = false;
+    pair_set_dark(&p->link[0], false);
     i = pair_ask(p, 6000000);
     uint64_t before = pair_server_path(p, 0).stream_bytes_sent;
     assert_true(pair_finish(p, i, 30000000) != UINT64_MAX);
@@ -106,7 +106,7 @@ static uint64_t time_through_outage(const char *reinjection, xl_connection_stats
     pair_multipath(&p, strcmp(reinjection, "none") ? "xlink" : "minrtt", reinjection);
     limit(&p.link[0], 20);
     limit(&p.link[1], 20);
-    p.link[1].delay_us[0] = p.link[1].delay_us[1] = 20000;
+    pair_delay(&p.link[1], 20000);
     pair_establish(&p);
     pair_run(&p, 200000);
     size_t warm = pair_ask(&p, 1000000);
@@ -166,7 +166,7 @@ PAIR_TEST(migration_moves_to_the_other_path_and_starts_its_window_anew) {
     size_t i = pair_ask(p, 6000000);
     pair_run(p, 1000000);
     assert_int_equal(0, p->link[1].packets[0]);
-    p->link[0].dark[0] = p->link[0].dark[1] = true;
+    pair_set_dark(&p->link[0], true);
     pair_run(p, 1000000); /* three probe timeouts of silence, then a round trip */
     assert_int_equal(1, p->client_migrations);
     assert_int_equal(1, p->server_migrations);
@@ -174,10 +174,10 @@ PAIR_TEST(migration_moves_to_the_other_path_and_starts_its_window_anew) {
     assert_true(pair_finish(p, i, 30000000) != UINT64_MAX);
     assert_true(p->link[1].bytes[1] > 1000000);
     /* It returns when the second path dies, too. */
-    p->link[0].dark[0] = p->link[0].dark[1] = false;
+    pair_set_dark(&p->link[0], false);
     i = pair_ask(p, 6000000);
     pair_run(p, 500000);
-    p->link[1].dark[0] = p->link[1].dark[1] = true;
+    pair_set_dark(&p->link[1], true);
     assert_true(pair_finish(p, i, 30000000) != UINT64_MAX);
     assert_int_equal(2, p->client_migrations);
 }
@@ -188,10 +188,10 @@ PAIR_TEST(single_path_waits_for_its_path) {
     pair_establish(p);
     size_t i = pair_ask(p, 3000000);
     pair_run(p, 300000);
-    p->link[0].dark[0] = p->link[0].dark[1] = true;
+    pair_set_dark(&p->link[0], true);
     pair_run(p, 3000000);
     assert_false(p->request[i].done);
-    p->link[0].dark[0] = p->link[0].dark[1] = false;
+    pair_set_dark(&p->link[0], false);
     assert_true(pair_finish(p, i, 30000000) != UINT64_MAX);
     assert_int_equal(0, p->link[1].packets[0] + p->link[1].packets[1]);
 }

@@ -6,10 +6,8 @@ static void start(pair *p, size_t links) {
     p->client_config.limits.enable_ecn = p->server_config.limits.enable_ecn = true;
     if (links > 1)
         pair_multipath(p, "roundrobin", "none");
-    for (size_t i = 0; i < links; i++) {
-        p->link[i].bytes_per_s[0] = p->link[i].bytes_per_s[1] = 2500000;
-        p->link[i].queue_us = 500000;
-    }
+    for (size_t i = 0; i < links; i++)
+        pair_limit(&p->link[i], 2500000, 500000);
 }
 
 static void connect_ends(pair *p) {
@@ -133,7 +131,7 @@ PAIR_TEST(a_path_that_the_client_moves_is_tested_again) {
     pair_transfer(p, 2000000, 10000000);
     assert_int_equal(XL_ECN_CAPABLE, p->cc->path[0]->ecn.state);
     p->link_count = 2;
-    p->link[0].dark[0] = p->link[0].dark[1] = true;
+    pair_set_dark(&p->link[0], true);
     assert_int_equal(0, xl_connection_move_path(p->cc, 0, &p->link[1].client, p->now));
     pair_transfer(p, 100000, 10000000);
     assert_true(p->cc->path[0]->ecn.state != XL_ECN_CAPABLE);

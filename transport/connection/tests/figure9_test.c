@@ -18,7 +18,7 @@ static void start(pair *p, uint64_t seed, bool client, bool server) {
     p->server_config.scheme.enable_multipath = server;
     p->client_config.log = p->server_config.log = (xl_log){.qlog_open = open_log, .qlog_write = pair_log_write};
     for (int i = 0; i < 2; i++)
-        p->link[i].bytes_per_s[0] = p->link[i].bytes_per_s[1] = 2500000;
+        pair_limit(&p->link[i], 2500000, 0);
     pair_establish(p);
 }
 

@@ -64,7 +64,9 @@ static uint64_t error_of_ack_from(int64_t below_first) {
     xl_write_varint(&a.w, 0);
     xl_write_varint(&a.w, (uint64_t)below_first);
     assert_true(largest != UINT64_MAX && largest > first);
-    return outcome(&a);
+    const uint64_t error = outcome(&a);
+    attack_free(&a);
+    return error;
 }
 
 TEST(acknowledging_a_lower_number_is_a_violation) {

@@ -69,14 +69,12 @@ static void put_last_max_path_id(attack *a, unsigned packet) {
 }
 
 /* Frames that announce limits, or being blocked by one, cost only their acknowledgements. */
-TEST(announcements_of_limits_cost_nothing_but_acknowledgements) {
+ATTACK_TEST(announcements_of_limits_cost_nothing_but_acknowledgements) {
     static const put_fn puts[] = {put_paths_blocked, put_cids_blocked, put_max_path_id, put_last_max_path_id};
     for (size_t i = 0; i < sizeof puts / sizeof puts[0]; i++) {
-        attack a;
-        assert_in_range(flood(&a, puts[i]), 1, PACKETS * 60);
-        assert_true(xl_conn_is_live(victim(&a)));
-        assert_true(victim(&a)->path_ids->local_max < 2 * XL_PATH_IDS_MAX);
-        pair_free(&a.p);
+        assert_in_range(flood(a, puts[i]), 1, PACKETS * 60);
+        assert_true(xl_conn_is_live(victim(a)));
+        assert_true(victim(a)->path_ids->local_max < 2 * XL_PATH_IDS_MAX);
     }
 }
 
@@ -167,22 +165,20 @@ ATTACK_TEST(gaps_in_packet_numbers_of_a_path_are_kept_up_to_a_limit) {
 
 /* A receiver that acknowledges everything up to the newest packet, even what did not arrive, so that the sender would
  * not slow down. */
-TEST(acknowledgements_of_what_did_not_arrive_are_found_out_on_each_path) {
+ATTACK_TEST(acknowledgements_of_what_did_not_arrive_are_found_out_on_each_path) {
     for (int path = 0; path < 2; path++) {
-        attack a;
-        begin(&a, true, XL_DIALECT_IETF, 2);
-        pair_run(&a.p, 300000);
-        pair_ask(&a.p, 20000000);
-        for (int i = 0; i < 20000 && xl_conn_is_live(a.p.sc); i++) {
-            const xl_path *p = a.p.sc->path[path];
+        begin(a, true, XL_DIALECT_IETF, 2);
+        pair_run(&a->p, 300000);
+        pair_ask(&a->p, 20000000);
+        for (int i = 0; i < 20000 && xl_conn_is_live(a->p.sc); i++) {
+            const xl_path *p = a->p.sc->path[path];
             uint64_t newest = p->space->ledger.next_pn - 1;
             xl_ack_range range = {newest > 40 ? newest - 40 : 0, newest};
-            xl_frame_put_ack(&a.w, &range, 1, 0, XL_FRAME_PATH_ACK, p->cids.remote_path_id, false, NULL);
-            deliver(&a);
-            pair_step(&a.p);
+            xl_frame_put_ack(&a->w, &range, 1, 0, XL_FRAME_PATH_ACK, p->cids.remote_path_id, false, NULL);
+            deliver(a);
+            pair_step(&a->p);
         }
-        assert_int_equal(a.p.sc->closing.code, XL_QERR_PROTOCOL_VIOLATION);
-        pair_free(&a.p);
+        assert_int_equal(a->p.sc->closing.code, XL_QERR_PROTOCOL_VIOLATION);
     }
 }
 
@@ -197,7 +193,7 @@ ATTACK_TEST(many_frames_in_a_packet_are_acknowledged_once) {
 }
 
 /* RFC 9000 section 19.13. */
-TEST(a_blocked_stream_that_the_peer_cannot_send_on_is_an_error) {
+ATTACK_TEST(a_blocked_stream_that_the_peer_cannot_send_on_is_an_error) {
     static const struct {
         uint64_t stream, outcome;
     } cases[] = {{3, XL_QERR_STREAM_STATE}, /* the server's own unidirectional one */
@@ -205,10 +201,9 @@ TEST(a_blocked_stream_that_the_peer_cannot_send_on_is_an_error) {
                  {4 * 1000, XL_QERR_STREAM_LIMIT},
                  {0, STILL_OPEN}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        attack a;
-        begin(&a, true, XL_DIALECT_IETF, 1);
-        xl_frame_put_max(&a.w, XL_FRAME_STREAM_DATA_BLOCKED, cases[i].stream, 100);
-        assert_int_equal(outcome(&a), cases[i].outcome);
+        begin(a, true, XL_DIALECT_IETF, 1);
+        xl_frame_put_max(&a->w, XL_FRAME_STREAM_DATA_BLOCKED, cases[i].stream, 100);
+        assert_int_equal(outcome(a), cases[i].outcome);
     }
 }
 

@@ -132,7 +132,7 @@ PAIR_TEST(each_probe_of_a_client_carries_its_finished) {
     pair_connect(p);
     while (p->now < PAIR_START + 1000000 && !p->cc->handshake.is_complete)
         pair_step(p);
-    p->link[0].dark[0] = p->link[0].dark[1] = false;
+    pair_set_dark(&p->link[0], false);
     p->link[0].loss = 0;
     observe(&o, p, false);
     p->link[0].dark[1] = true; /* the server's answer to it is lost */

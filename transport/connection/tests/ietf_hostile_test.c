@@ -34,39 +34,36 @@ static void put_with_path_id(xl_writer *w, int kind, uint64_t id) {
 }
 #define KINDS 8
 
-TEST(a_path_id_above_our_limit_is_a_violation_in_every_frame) {
-    attack a;
+ATTACK_TEST(a_path_id_above_our_limit_is_a_violation_in_every_frame) {
     for (int kind = 0; kind < KINDS; kind++)
         for (int to_server = 0; to_server < 2; to_server++) {
-            begin(&a, to_server, XL_DIALECT_IETF, 1);
-            put_with_path_id(&a.w, kind, victim(&a)->path_ids->local_max + 1);
-            assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
-            begin(&a, to_server, XL_DIALECT_IETF, 1);
-            put_with_path_id(&a.w, kind, XL_VARINT_MAX);
-            assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
+            begin(a, to_server, XL_DIALECT_IETF, 1);
+            put_with_path_id(&a->w, kind, victim(a)->path_ids->local_max + 1);
+            assert_int_equal(outcome(a), XL_QERR_PROTOCOL_VIOLATION);
+            begin(a, to_server, XL_DIALECT_IETF, 1);
+            put_with_path_id(&a->w, kind, XL_VARINT_MAX);
+            assert_int_equal(outcome(a), XL_QERR_PROTOCOL_VIOLATION);
         }
 }
 
-TEST(without_negotiation_its_frames_are_of_unknown_type) {
-    attack a;
+ATTACK_TEST(without_negotiation_its_frames_are_of_unknown_type) {
     for (int kind = 0; kind < KINDS; kind++) {
-        begin(&a, true, XL_DIALECT_XLINK, 1);
-        put_with_path_id(&a.w, kind, 0);
-        assert_int_equal(outcome(&a), XL_QERR_FRAME_ENCODING);
+        begin(a, true, XL_DIALECT_XLINK, 1);
+        put_with_path_id(&a->w, kind, 0);
+        assert_int_equal(outcome(a), XL_QERR_FRAME_ENCODING);
     }
-    begin(&a, true, XL_DIALECT_XLINK, 1);
-    xl_frame_put_max_path_id(&a.w, 9);
-    assert_int_equal(outcome(&a), XL_QERR_FRAME_ENCODING);
+    begin(a, true, XL_DIALECT_XLINK, 1);
+    xl_frame_put_max_path_id(&a->w, 9);
+    assert_int_equal(outcome(a), XL_QERR_FRAME_ENCODING);
 }
 
-TEST(frames_of_the_other_dialect_are_a_violation) {
-    attack a;
-    begin(&a, true, XL_DIALECT_IETF, 1);
-    xl_frame_put_ack(&a.w, &(xl_ack_range){0, 0}, 1, 0, XL_FRAME_ACK_MP, 0, true, NULL);
-    assert_int_equal(outcome(&a), XL_QERR_MP_PROTOCOL_VIOLATION);
-    begin(&a, true, XL_DIALECT_IETF, 1);
-    xl_frame_put_path_status(&a.w, 0, 1, XL_STATUS_STANDBY, 0);
-    assert_int_equal(outcome(&a), XL_QERR_MP_PROTOCOL_VIOLATION);
+ATTACK_TEST(frames_of_the_other_dialect_are_a_violation) {
+    begin(a, true, XL_DIALECT_IETF, 1);
+    xl_frame_put_ack(&a->w, &(xl_ack_range){0, 0}, 1, 0, XL_FRAME_ACK_MP, 0, true, NULL);
+    assert_int_equal(outcome(a), XL_QERR_MP_PROTOCOL_VIOLATION);
+    begin(a, true, XL_DIALECT_IETF, 1);
+    xl_frame_put_path_status(&a->w, 0, 1, XL_STATUS_STANDBY, 0);
+    assert_int_equal(outcome(a), XL_QERR_MP_PROTOCOL_VIOLATION);
 }
 
 TEST(its_frames_in_a_handshake_packet_are_a_violation) {
@@ -81,13 +78,12 @@ TEST(its_frames_in_a_handshake_packet_are_a_violation) {
     }
 }
 
-TEST(a_maximum_beyond_32_bits_or_below_the_initial_one_is_a_violation) {
-    attack a;
+ATTACK_TEST(a_maximum_beyond_32_bits_or_below_the_initial_one_is_a_violation) {
     const uint64_t wrong[] = {(uint64_t)XL_PATH_ID_MAX + 1, XL_VARINT_MAX, XL_PATH_IDS_MAX - 2, 0};
     for (size_t i = 0; i < 4; i++) {
-        begin(&a, true, XL_DIALECT_IETF, 1);
-        xl_frame_put_max_path_id(&a.w, wrong[i]);
-        assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
+        begin(a, true, XL_DIALECT_IETF, 1);
+        xl_frame_put_max_path_id(&a->w, wrong[i]);
+        assert_int_equal(outcome(a), XL_QERR_PROTOCOL_VIOLATION);
     }
 }
 
@@ -100,59 +96,53 @@ ATTACK_TEST(a_maximum_that_raises_nothing_is_ignored) {
     assert_int_equal(a->p.sc->path_ids->peer_max, 20);
 }
 
-TEST(blocked_at_a_number_that_was_not_issued_is_a_violation) {
-    attack a;
+ATTACK_TEST(blocked_at_a_number_that_was_not_issued_is_a_violation) {
     for (uint64_t beyond = 0; beyond < 2; beyond++) {
-        begin(&a, true, XL_DIALECT_IETF, 1);
-        uint64_t next = xl_path_ids_find(a.p.sc->path_ids, 1)->local->next_sequence;
-        xl_frame_put_path_cids_blocked(&a.w, 1, next + beyond);
-        assert_int_equal(outcome(&a), beyond ? XL_QERR_PROTOCOL_VIOLATION : STILL_OPEN);
+        begin(a, true, XL_DIALECT_IETF, 1);
+        uint64_t next = xl_path_ids_find(a->p.sc->path_ids, 1)->local->next_sequence;
+        xl_frame_put_path_cids_blocked(&a->w, 1, next + beyond);
+        assert_int_equal(outcome(a), beyond ? XL_QERR_PROTOCOL_VIOLATION : STILL_OPEN);
     }
 }
 
-TEST(a_cid_for_two_paths_is_a_violation) {
-    attack a;
+ATTACK_TEST(a_cid_for_two_paths_is_a_violation) {
     xl_cid cid = cid_of(1);
-    begin(&a, true, XL_DIALECT_IETF, 1);
-    xl_frame_put_path_new_cid(&a.w, 1, 1, 0, &cid, token);
-    xl_frame_put_path_new_cid(&a.w, 2, 1, 0, &cid, token);
-    assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
+    begin(a, true, XL_DIALECT_IETF, 1);
+    xl_frame_put_path_new_cid(&a->w, 1, 1, 0, &cid, token);
+    xl_frame_put_path_new_cid(&a->w, 2, 1, 0, &cid, token);
+    assert_int_equal(outcome(a), XL_QERR_PROTOCOL_VIOLATION);
 }
 
-TEST(a_number_with_two_cids_is_a_violation) {
-    attack a;
+ATTACK_TEST(a_number_with_two_cids_is_a_violation) {
     xl_cid one = cid_of(1), two = cid_of(2);
-    begin(&a, true, XL_DIALECT_IETF, 1);
-    xl_frame_put_path_new_cid(&a.w, 1, 1, 0, &one, token);
-    xl_frame_put_path_new_cid(&a.w, 1, 1, 0, &two, token);
-    assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
+    begin(a, true, XL_DIALECT_IETF, 1);
+    xl_frame_put_path_new_cid(&a->w, 1, 1, 0, &one, token);
+    xl_frame_put_path_new_cid(&a->w, 1, 1, 0, &two, token);
+    assert_int_equal(outcome(a), XL_QERR_PROTOCOL_VIOLATION);
 }
 
-TEST(numbers_count_for_each_path) {
-    attack a;
-    begin(&a, true, XL_DIALECT_IETF, 1);
+ATTACK_TEST(numbers_count_for_each_path) {
+    begin(a, true, XL_DIALECT_IETF, 1);
     for (uint8_t id = 0; id < XL_PATH_IDS_MAX; id++) {
         xl_cid cid = cid_of((uint8_t)(0x20 + id));
-        xl_frame_put_path_new_cid(&a.w, id, 2, 0, &cid, token); /* number 2 of each */
+        xl_frame_put_path_new_cid(&a->w, id, 2, 0, &cid, token); /* number 2 of each */
     }
-    assert_int_equal(outcome(&a), STILL_OPEN);
+    assert_int_equal(outcome(a), STILL_OPEN);
 }
 
-TEST(more_cids_of_a_path_than_the_limit_are_refused) {
-    attack a;
-    begin(&a, true, XL_DIALECT_IETF, 1);
+ATTACK_TEST(more_cids_of_a_path_than_the_limit_are_refused) {
+    begin(a, true, XL_DIALECT_IETF, 1);
     for (uint8_t i = 1; i <= XL_MAX_PATHS; i++) {
         xl_cid cid = cid_of(i);
-        xl_frame_put_path_new_cid(&a.w, 3, i, 0, &cid, token);
+        xl_frame_put_path_new_cid(&a->w, 3, i, 0, &cid, token);
     }
-    assert_int_equal(outcome(&a), XL_QERR_CONNECTION_ID_LIMIT);
+    assert_int_equal(outcome(a), XL_QERR_CONNECTION_ID_LIMIT);
 }
 
-TEST(retiring_what_was_never_issued_is_a_violation) {
-    attack a;
-    begin(&a, true, XL_DIALECT_IETF, 1);
-    xl_frame_put_path_retire_cid(&a.w, 1, xl_path_ids_find(a.p.sc->path_ids, 1)->local->next_sequence);
-    assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
+ATTACK_TEST(retiring_what_was_never_issued_is_a_violation) {
+    begin(a, true, XL_DIALECT_IETF, 1);
+    xl_frame_put_path_retire_cid(&a->w, 1, xl_path_ids_find(a->p.sc->path_ids, 1)->local->next_sequence);
+    assert_int_equal(outcome(a), XL_QERR_PROTOCOL_VIOLATION);
 }
 
 ATTACK_TEST(retire_connection_id_and_new_connection_id_are_of_path_0) {
@@ -187,15 +177,14 @@ ATTACK_TEST(a_retired_cid_in_use_does_not_end_the_path_and_exhaustion_makes_it_w
     assert_int_not_equal(p->state, XL_PATH_CLOSED);
 }
 
-TEST(acknowledging_a_path_that_never_was_is_a_violation) {
-    attack a;
-    begin(&a, true, XL_DIALECT_IETF, 2);
-    xl_frame_put_ack(&a.w, &(xl_ack_range){0, 0}, 1, 0, XL_FRAME_PATH_ACK, 5, false, NULL);
-    assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
-    begin(&a, true, XL_DIALECT_IETF, 2);
-    uint64_t next = a.p.sc->path[1]->space->ledger.next_pn;
-    xl_frame_put_ack(&a.w, &(xl_ack_range){next, next}, 1, 0, XL_FRAME_PATH_ACK, 1, false, NULL);
-    assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
+ATTACK_TEST(acknowledging_a_path_that_never_was_is_a_violation) {
+    begin(a, true, XL_DIALECT_IETF, 2);
+    xl_frame_put_ack(&a->w, &(xl_ack_range){0, 0}, 1, 0, XL_FRAME_PATH_ACK, 5, false, NULL);
+    assert_int_equal(outcome(a), XL_QERR_PROTOCOL_VIOLATION);
+    begin(a, true, XL_DIALECT_IETF, 2);
+    uint64_t next = a->p.sc->path[1]->space->ledger.next_pn;
+    xl_frame_put_ack(&a->w, &(xl_ack_range){next, next}, 1, 0, XL_FRAME_PATH_ACK, 1, false, NULL);
+    assert_int_equal(outcome(a), XL_QERR_PROTOCOL_VIOLATION);
 }
 
 ATTACK_TEST(plain_ack_is_still_of_path_0) {
@@ -221,15 +210,14 @@ ATTACK_TEST(retiring_what_was_issued_and_not_sent_yet_is_a_violation) {
     assert_in_range(cids->next_sequence, first + 1, first + 3);
 }
 
-TEST(frames_for_an_id_that_is_used_up_are_ignored) {
-    attack a;
+ATTACK_TEST(frames_for_an_id_that_is_used_up_are_ignored) {
     for (int kind = 0; kind < KINDS; kind++) {
-        begin(&a, true, XL_DIALECT_IETF, 2);
-        xl_connection_close_path(a.p.cc, 1, a.p.now);
-        pair_run(&a.p, 3000000);
-        assert_null(xl_path_ids_find(a.p.sc->path_ids, 1));
-        put_with_path_id(&a.w, kind, 1);
-        assert_int_equal(outcome(&a), STILL_OPEN);
+        begin(a, true, XL_DIALECT_IETF, 2);
+        xl_connection_close_path(a->p.cc, 1, a->p.now);
+        pair_run(&a->p, 3000000);
+        assert_null(xl_path_ids_find(a->p.sc->path_ids, 1));
+        put_with_path_id(&a->w, kind, 1);
+        assert_int_equal(outcome(a), STILL_OPEN);
     }
 }
 
@@ -299,20 +287,18 @@ ATTACK_TEST(an_old_preference_is_ignored_for_its_path_alone) {
     assert_int_equal(s->path[1]->state, XL_PATH_ACTIVE);
 }
 
-TEST(a_preference_before_the_path_is_open_counts_when_it_is) {
-    attack a;
-    begin(&a, true, XL_DIALECT_IETF, 1);
-    xl_frame_put_path_preference(&a.w, 1, 4, true);
-    xl_frame_put_path_preference(&a.w, 1, 2, false);
-    deliver(&a);
-    pair *p = &a.p;
+ATTACK_TEST(a_preference_before_the_path_is_open_counts_when_it_is) {
+    begin(a, true, XL_DIALECT_IETF, 1);
+    xl_frame_put_path_preference(&a->w, 1, 4, true);
+    xl_frame_put_path_preference(&a->w, 1, 2, false);
+    deliver(a);
+    pair *p = &a->p;
     p->link[1] = p->link[0];
     p->link[1].client = pair_addr(3, 4000);
     p->link_count = 2;
     xl_connection_add_path(p->cc, &p->link[1].client, &p->link[1].server, XL_TECH_LTE, p->now);
     pair_run(p, 300000);
     assert_int_equal(p->sc->path[1]->state, XL_PATH_STANDBY);
-    pair_free(p);
 }
 
 ATTACK_TEST(an_abandoned_path_is_answered_by_path_abandon) {

@@ -71,7 +71,7 @@ PAIR_TEST(a_path_has_the_same_id_in_both_directions_and_a_number_space_of_its_ow
 PAIR_TEST(data_goes_over_both_paths) {
     ietf(p, 5, 2);
     for (size_t i = 0; i < 2; i++)
-        p->link[i].bytes_per_s[0] = p->link[i].bytes_per_s[1] = 1000000, p->link[i].queue_us = 100000;
+        pair_limit(&p->link[i], 1000000, 100000);
     pair_establish(p);
     size_t i = pair_ask(p, 4000000);
     uint64_t took = pair_finish(p, i, 20000000);
@@ -114,7 +114,7 @@ PAIR_TEST(reinjection_runs_over_the_standard) {
     ietf(p, 8, 2);
     pair_multipath(p, "xlink", "stream");
     for (size_t i = 0; i < 2; i++)
-        p->link[i].bytes_per_s[0] = p->link[i].bytes_per_s[1] = i ? 100000 : 1000000, p->link[i].queue_us = 2000000;
+        pair_limit(&p->link[i], i ? 100000 : 1000000, 2000000);
     pair_establish(p);
     pair_transfer(p, 1000000, 30000000);
     xl_connection_stats s;
@@ -210,7 +210,7 @@ PAIR_TEST(an_abandoned_path_ends_on_both_sides_and_its_id_never_comes_back) {
 PAIR_TEST_EACH(a_download_survives_an_abandoned_path, int, by_server, 0, 2) {
     ietf(p, 13, 2);
     for (size_t i = 0; i < 2; i++)
-        p->link[i].bytes_per_s[0] = p->link[i].bytes_per_s[1] = 1000000, p->link[i].queue_us = 100000;
+        pair_limit(&p->link[i], 1000000, 100000);
     pair_establish(p);
     size_t i = pair_ask(p, 3000000);
     pair_run(p, 700000);
@@ -341,7 +341,7 @@ PAIR_TEST(a_backup_path_carries_no_data_while_another_is_usable) {
 PAIR_TEST(a_path_behind_a_nat_that_rebinds_keeps_its_id) {
     ietf(p, 17, 2);
     for (size_t i = 0; i < 2; i++)
-        p->link[i].bytes_per_s[0] = p->link[i].bytes_per_s[1] = 500000, p->link[i].queue_us = 100000;
+        pair_limit(&p->link[i], 500000, 100000);
     pair_establish(p);
     size_t i = pair_ask(p, 2000000);
     pair_run(p, 500000);
@@ -412,7 +412,7 @@ PAIR_TEST(keys_are_updated_across_paths) {
     ietf(p, 19, 2);
     p->server_config.limits.packets_per_key = 1500;
     for (size_t i = 0; i < 2; i++)
-        p->link[i].bytes_per_s[0] = p->link[i].bytes_per_s[1] = 500000, p->link[i].queue_us = 100000;
+        pair_limit(&p->link[i], 500000, 100000);
     pair_establish(p);
     pair_transfer(p, 4000000, 60000000);
     assert_true(p->sc->key_update.generation >= 2);
@@ -434,10 +434,10 @@ PAIR_TEST(the_signal_rides_in_frames_of_its_own) {
 PAIR_TEST(signals_do_not_put_off_the_probe_of_a_request) {
     ietf(p, 21, 2);
     p->server_config.scheme.qoe_control = true;
-    p->link[1].delay_us[0] = p->link[1].delay_us[1] = 40000;
+    pair_delay(&p->link[1], 40000);
     pair_establish(p);
     pair_run(p, 1000000);
-    p->link[0].dark[0] = p->link[0].dark[1] = true;
+    pair_set_dark(&p->link[0], true);
     xl_qoe qoe = {1000, 20, 8000, 30};
     size_t i = pair_ask(p, 1000);
     for (; qoe.cached_bytes < 1020; qoe.cached_bytes++) {

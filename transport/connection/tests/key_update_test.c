@@ -11,7 +11,16 @@ typedef struct {
     uint64_t first_pn;      /* above all numbers that the client itself has sent */
 } attack;
 
+static void attack_free(attack *a) {
+    for (int i = 0; i < 4; i++)
+        xl_keys_free(a->generation[i]);
+    pair_free(&a->p);
+}
+
+/* Ends what began before. */
 static void attack_init(attack *a, size_t links) {
+    if (a->p.client)
+        attack_free(a);
     memset(a, 0, sizeof *a);
     pair_init(&a->p, 1, links, 10000);
     if (links > 1)
@@ -29,10 +38,9 @@ static void attack_connect(attack *a) {
     a->first_pn = 1 << 20; /* beyond those of the genuine sender */
 }
 
-static void attack_free(attack *a) {
-    for (int i = 0; i < 4; i++)
-        xl_keys_free(a->generation[i]);
-    pair_free(&a->p);
+static void attack_start(attack *a, size_t links) {
+    attack_init(a, links);
+    attack_connect(a);
 }
 
 #define ATTACK_TEST(name) TEST_OF(name, attack, a, attack_free)
@@ -91,8 +99,7 @@ static void assert_closed_with(const xl_connection *c, uint64_t code) {
 /* ---- The peer's updates ---- */
 
 ATTACK_TEST(an_update_is_followed_and_answered_under_the_new_keys) {
-    attack_init(a, 1);
-    attack_connect(a);
+    attack_start(a, 1);
     xl_connection *s = a->p.sc;
     ping(a, 0, 0);
     assert_int_equal(0, s->key_update.generation);
@@ -106,51 +113,42 @@ ATTACK_TEST(an_update_is_followed_and_answered_under_the_new_keys) {
     assert_int_equal(XL_CONN_OPEN, s->state);
 }
 
-TEST(a_second_update_before_the_first_is_acknowledged_is_an_error) {
-    attack a;
-    attack_init(&a, 1);
-    attack_connect(&a);
-    ping(&a, 0, 0);
-    pass(&a, 100);
-    ping(&a, 1, 1);
-    pass(&a, 100); /* it has the next keys by then, but the acknowledgement waits for more */
-    assert_non_null(a.p.sc->key_update.next_read);
-    assert_false(a.p.sc->key_update.phase_answered);
-    ping(&a, 2, 2);
-    assert_closed_with(a.p.sc, XL_QERR_KEY_UPDATE);
-    attack_free(&a);
-    attack_init(&a, 1);
-    attack_connect(&a);
-    ping(&a, 1, 1);
-    pass(&a, 1000000);
-    assert_true(a.p.sc->key_update.phase_answered);
-    a.p.sc->key_update.phase_answered = false; /* as if it had not been able to answer until now */
-    ping(&a, 2, 2);
-    assert_closed_with(a.p.sc, XL_QERR_KEY_UPDATE);
-    attack_free(&a);
+ATTACK_TEST(a_second_update_before_the_first_is_acknowledged_is_an_error) {
+    attack_start(a, 1);
+    ping(a, 0, 0);
+    pass(a, 100);
+    ping(a, 1, 1);
+    pass(a, 100); /* it has the next keys by then, but the acknowledgement waits for more */
+    assert_non_null(a->p.sc->key_update.next_read);
+    assert_false(a->p.sc->key_update.phase_answered);
+    ping(a, 2, 2);
+    assert_closed_with(a->p.sc, XL_QERR_KEY_UPDATE);
+    attack_start(a, 1);
+    ping(a, 1, 1);
+    pass(a, 1000000);
+    assert_true(a->p.sc->key_update.phase_answered);
+    a->p.sc->key_update.phase_answered = false; /* as if it had not been able to answer until now */
+    ping(a, 2, 2);
+    assert_closed_with(a->p.sc, XL_QERR_KEY_UPDATE);
 }
 
-TEST(updates_that_keep_an_end_busy_are_an_error) {
+ATTACK_TEST(updates_that_keep_an_end_busy_are_an_error) {
     for (int is_late = 0; is_late < 2; is_late++) {
-        attack a;
-        attack_init(&a, 1);
-        attack_connect(&a);
-        ping(&a, 1, 1);
-        ping(&a, 1, 2);
-        pass(&a, is_late ? 10000 : 9000); /* less than a PTO */
-        assert_true(a.p.sc->key_update.phase_answered);
-        ping(&a, 2, 3);
+        attack_start(a, 1);
+        ping(a, 1, 1);
+        ping(a, 1, 2);
+        pass(a, is_late ? 10000 : 9000); /* less than a PTO */
+        assert_true(a->p.sc->key_update.phase_answered);
+        ping(a, 2, 3);
         if (is_late)
-            assert_int_equal(2, a.p.sc->key_update.generation);
+            assert_int_equal(2, a->p.sc->key_update.generation);
         else
-            assert_closed_with(a.p.sc, XL_QERR_KEY_UPDATE);
-        attack_free(&a);
+            assert_closed_with(a->p.sc, XL_QERR_KEY_UPDATE);
     }
 }
 
 ATTACK_TEST(old_keys_on_a_higher_number_than_new_ones_are_an_error) {
-    attack_init(a, 1);
-    attack_connect(a);
+    attack_start(a, 1);
     xl_connection *s = a->p.sc;
     ping(a, 1, 10);
     ping(a, 0, 9); /* late */
@@ -164,26 +162,20 @@ ATTACK_TEST(old_keys_on_a_higher_number_than_new_ones_are_an_error) {
     assert_closed_with(s, XL_QERR_KEY_UPDATE);
 }
 
-TEST(new_keys_on_a_lower_number_than_old_ones_are_an_error) {
-    attack a;
-    attack_init(&a, 1);
-    attack_connect(&a);
-    ping(&a, 0, 10);
-    ping(&a, 1, 9);
-    assert_closed_with(a.p.sc, XL_QERR_KEY_UPDATE);
-    attack_free(&a);
-    attack_init(&a, 1);
-    attack_connect(&a);
-    ping(&a, 1, 20);
-    ping(&a, 0, 15);
-    ping(&a, 1, 14);
-    assert_closed_with(a.p.sc, XL_QERR_KEY_UPDATE);
-    attack_free(&a);
+ATTACK_TEST(new_keys_on_a_lower_number_than_old_ones_are_an_error) {
+    attack_start(a, 1);
+    ping(a, 0, 10);
+    ping(a, 1, 9);
+    assert_closed_with(a->p.sc, XL_QERR_KEY_UPDATE);
+    attack_start(a, 1);
+    ping(a, 1, 20);
+    ping(a, 0, 15);
+    ping(a, 1, 14);
+    assert_closed_with(a->p.sc, XL_QERR_KEY_UPDATE);
 }
 
 ATTACK_TEST(each_path_has_numbers_of_its_own) {
-    attack_init(a, 2);
-    attack_connect(a);
+    attack_start(a, 2);
     static const uint8_t frame[] = {XL_FRAME_PING};
     deliver(a, 0, 1, 10, frame, 1, 0);
     deliver(a, 1, 0, 500, frame, 1, 0); /* sent before, on the other path */
@@ -196,8 +188,7 @@ ATTACK_TEST(each_path_has_numbers_of_its_own) {
 }
 
 ATTACK_TEST(an_acknowledgement_of_new_keys_under_old_ones_is_an_error) {
-    attack_init(a, 1);
-    attack_connect(a);
+    attack_start(a, 1);
     xl_connection *s = a->p.sc;
     ping(a, 0, 0);
     pass(a, 100000);
@@ -215,8 +206,7 @@ ATTACK_TEST(an_acknowledgement_of_new_keys_under_old_ones_is_an_error) {
 /* ---- Forgeries ---- */
 
 ATTACK_TEST(forged_updates_change_nothing) {
-    attack_init(a, 1);
-    attack_connect(a);
+    attack_start(a, 1);
     xl_connection *s = a->p.sc;
     const xl_keys *next = s->key_update.next_read, *read = s->level[XL_LEVEL_APP].read;
     assert_non_null(next);
@@ -229,8 +219,7 @@ ATTACK_TEST(forged_updates_change_nothing) {
 }
 
 ATTACK_TEST(keys_of_another_phase_than_the_packet_names_open_nothing) {
-    attack_init(a, 1);
-    attack_connect(a);
+    attack_start(a, 1);
     a->names_other_phase = true;
     ping(a, 0, 0);
     ping(a, 1, 1);
@@ -288,20 +277,15 @@ PAIR_TEST(forged_initials_do_not_count) {
 
 /* ---- Our own updates ---- */
 
-static void limit(pair_link *l, uint64_t kbps) {
-    l->bytes_per_s[0] = l->bytes_per_s[1] = kbps * 125;
-    l->queue_us = 100000;
-}
-
 PAIR_TEST(honest_ends_update_as_often_as_they_may_without_a_fault) {
     pair_init(p, 3, 2, 10000);
     pair_multipath(p, "minrtt", "none");
     for (int i = 0; i < 2; i++) {
-        limit(&p->link[i], 4000);
+        pair_limit(&p->link[i], 500000, 100000);
         p->link[i].reorder = 0.05;
         p->link[i].loss = 0.02;
     }
-    p->link[1].delay_us[0] = p->link[1].delay_us[1] = 40000;
+    pair_delay(&p->link[1], 40000);
     pair_establish(p);
     size_t i = pair_ask(p, 8000000);
     uint64_t began = p->now, updates = 0, longest = 0, last = p->now;
@@ -392,7 +376,7 @@ static void start_limited(pair *p, size_t links, uint64_t packets) {
     if (links > 1)
         pair_multipath(p, "minrtt", "none");
     for (size_t i = 0; i < links; i++)
-        limit(&p->link[i], 1000);
+        pair_limit(&p->link[i], 125000, 100000);
     p->client_config.limits.packets_per_key = p->server_config.limits.packets_per_key = packets;
     pair_establish(p);
 }
@@ -413,8 +397,8 @@ PAIR_TEST(keys_are_updated_before_they_are_used_up) {
 PAIR_TEST(a_path_that_is_not_used_is_asked_so_that_the_keys_can_be_updated) {
     pair_init(p, 7, 2, 10000);
     pair_multipath(p, "minrtt", "none");
-    limit(&p->link[0], 1000);
-    p->link[1].delay_us[0] = p->link[1].delay_us[1] = 300000; /* a window's data never goes there */
+    pair_limit(&p->link[0], 125000, 100000);
+    pair_delay(&p->link[1], 300000); /* a window's data never goes there */
     p->client_config.limits.packets_per_key = p->server_config.limits.packets_per_key = 1000;
     pair_establish(p);
     pair_run(p, 3000000);
@@ -434,12 +418,12 @@ PAIR_TEST(a_dark_path_does_not_keep_the_keys_from_being_updated) {
     pair_init(p, 7, 2, 10000);
     pair_multipath(p, "minrtt", "none");
     p->client_config.scheme.suspect = p->server_config.scheme.suspect = false;
-    limit(&p->link[0], 1000);
-    p->link[1].delay_us[0] = p->link[1].delay_us[1] = 300000; /* a window's data never goes there */
+    pair_limit(&p->link[0], 125000, 100000);
+    pair_delay(&p->link[1], 300000); /* a window's data never goes there */
     p->client_config.limits.packets_per_key = p->server_config.limits.packets_per_key = 1000;
     pair_establish(p);
     pair_run(p, 3000000);
-    p->link[1].dark[0] = p->link[1].dark[1] = true;
+    pair_set_dark(&p->link[1], true);
     for (int k = 0; k < 600; k++) {
         size_t i = pair_ask(p, 12000);
         assert_true(pair_finish(p, i, 10000000) != UINT64_MAX);

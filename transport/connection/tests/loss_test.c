@@ -6,8 +6,7 @@
 /* Begins a download on one path of 20 Mbit/s and runs until it has settled. */
 static void begin(pair *p, uint64_t seed) {
     pair_init(p, seed, 1, 20000);
-    p->link[0].bytes_per_s[0] = p->link[0].bytes_per_s[1] = 2500000;
-    p->link[0].queue_us = 50000;
+    pair_limit(&p->link[0], 2500000, 50000);
     pair_establish(p);
     pair_ask(p, 50000000);
     pair_run(p, 2000000);
@@ -31,7 +30,7 @@ PAIR_TEST(requests_that_follow_each_other_do_not_hide_a_dark_path) {
     pair_multipath(p, "redundant", "none"); /* a request goes on both paths */
     pair_establish(p);
     pair_run(p, 1000000);
-    p->link[1].dark[0] = p->link[1].dark[1] = true;
+    pair_set_dark(&p->link[1], true);
     for (int i = 0; i < 20; i++) {
         size_t asked = pair_ask(p, 1000);
         pair_run(p, 40000);
@@ -44,7 +43,7 @@ PAIR_TEST(requests_that_follow_each_other_do_not_hide_a_dark_path) {
 PAIR_TEST(a_stalled_path_is_found_out_as_fast_the_next_time) {
     pair_init(p, 9, 2, 10000);
     pair_multipath(p, "redundant", "none");
-    p->link[1].bytes_per_s[0] = p->link[1].bytes_per_s[1] = 2500000;
+    pair_limit(&p->link[1], 2500000, 0);
     pair_establish(p);
     pair_run(p, 1000000);
     p->link[1].busy_until[0] = p->link[1].busy_until[1] = p->now + 8000000;
@@ -54,7 +53,7 @@ PAIR_TEST(a_stalled_path_is_found_out_as_fast_the_next_time) {
     pair_run(p, 600000);
     assert_int_equal(XL_PATH_ACTIVE, p->cc->path[1]->state);
     assert_in_range(p->cc->path[1]->ack_rtt.latest, 20000, 25000); /* it was probed once more as soon as it answered */
-    p->link[1].dark[0] = p->link[1].dark[1] = true;
+    pair_set_dark(&p->link[1], true);
     pair_ask(p, 1000);
     pair_run(p, 5000000);
     assert_int_equal(XL_PATH_SUSPECT, p->cc->path[1]->state);
@@ -65,19 +64,18 @@ PAIR_TEST(what_probes_carried_on_a_suspect_path_is_sent_on_the_one_that_answers)
     pair_init(p, 8, 2, 20000);
     pair_multipath(p, "minrtt", "none");
     for (size_t i = 0; i < 2; i++)
-        p->link[i].bytes_per_s[0] = p->link[i].bytes_per_s[1] = 2500000;
-    p->link[0].queue_us = p->link[1].queue_us = 50000;
+        pair_limit(&p->link[i], 2500000, 50000);
     pair_establish(p);
     size_t asked = pair_ask(p, 10000000);
     pair_run(p, 1000000);
-    p->link[0].dark[0] = p->link[0].dark[1] = true;
+    pair_set_dark(&p->link[0], true);
     pair_run(p, 1000000);
     assert_int_equal(XL_PATH_SUSPECT, p->sc->path[0]->state);
-    p->link[1].dark[0] = p->link[1].dark[1] = true;
+    pair_set_dark(&p->link[1], true);
     pair_run(p, 6000000);
     assert_int_equal(XL_PATH_ACTIVE, p->sc->path[1]->state);
     assert_true(p->sc->path[1]->outage.until == XL_NEVER); /* although it is not suspect */
-    p->link[1].dark[0] = p->link[1].dark[1] = false;
+    pair_set_dark(&p->link[1], false);
     pair_run(p, 10000000);
     assert_int_equal(XL_PATH_SUSPECT, p->sc->path[0]->state);
     assert_true(p->request[asked].done);
@@ -110,7 +108,7 @@ PAIR_TEST(persistent_congestion_restarts_the_minimum_of_the_rtt) {
     assert_in_range(path->ack_rtt.min, 40000, 45000);
     set_dark(p, true, true);
     until_ptos(p, 5);
-    p->link[0].delay_us[0] = p->link[0].delay_us[1] = 60000;
+    pair_delay(&p->link[0], 60000);
     assert_in_range(window_after_outage(p), 1, xl_cc_minimum_window(PAIR_MTU));
     assert_true(path->ack_rtt.min >= 120000);
     assert_true(path->rtt.min >= 120000);

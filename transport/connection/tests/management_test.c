@@ -1,19 +1,6 @@
 /* Automatic path management on the virtual clock: standby by RTT or loss, abandonment, and return. */
 #include "testing/pair.h"
 
-static void limit(pair_link *l, uint64_t mbps) {
-    l->bytes_per_s[0] = l->bytes_per_s[1] = mbps * 125000;
-    l->queue_us = 50000;
-}
-
-static void delay(pair_link *l, uint64_t one_way_us) {
-    l->delay_us[0] = l->delay_us[1] = one_way_us;
-}
-
-static void set_dark(pair_link *l, bool dark) {
-    l->dark[0] = l->dark[1] = dark;
-}
-
 /* Two paths of 3 Mbps, 10 ms one way, in the middle of a long download. */
 static void start(pair *p, uint64_t seed, bool client, bool server) {
     pair_init(p, seed, 2, 10000);
@@ -21,8 +8,8 @@ static void start(pair *p, uint64_t seed, bool client, bool server) {
     p->client_config.limits.path_management.enabled = client;
     p->server_config.limits.path_management.enabled = server;
     pair_capture_qlog(p);
-    limit(&p->link[0], 3);
-    limit(&p->link[1], 3);
+    pair_limit(&p->link[0], 375000, 50000);
+    pair_limit(&p->link[1], 375000, 50000);
     pair_establish(p);
     pair_run(p, 200000);
     pair_ask(p, 200000000);
@@ -33,7 +20,7 @@ static void start(pair *p, uint64_t seed, bool client, bool server) {
 /* Slows path 1 down in steps that no probe timeout takes for an outage. */
 static void slow_down(pair *p) {
     for (uint64_t one_way_us = 40000; one_way_us <= 240000; one_way_us += 40000) {
-        delay(&p->link[1], one_way_us);
+        pair_delay(&p->link[1], one_way_us);
         pair_run(p, 200000);
     }
 }
@@ -49,7 +36,7 @@ PAIR_TEST(a_slow_path_stands_by_until_it_is_fit_again) {
     assert_non_null(strstr(p->qlog.text, "standby: RTT of "));
     pair_run(p, 5000000);
     assert_int_equal(XL_PATH_STANDBY, pair_server_path(p, 1).state);
-    delay(&p->link[1], 10000);
+    pair_delay(&p->link[1], 10000);
     pair_run(p, 1900000);
     assert_int_equal(XL_PATH_STANDBY, pair_server_path(p, 1).state);
     pair_run(p, 3000000);
@@ -61,11 +48,11 @@ PAIR_TEST(a_path_that_comes_and_goes_returns_later_each_time) {
     start(p, 201, false, true);
     uint64_t away[3];
     for (int k = 0; k < 3; k++) {
-        delay(&p->link[1], 250000);
+        pair_delay(&p->link[1], 250000);
         while (pair_server_path(p, 1).state != XL_PATH_STANDBY)
             assert_true(pair_step(p) && !p->request[0].done);
         pair_run(p, 1500000);
-        delay(&p->link[1], 10000);
+        pair_delay(&p->link[1], 10000);
         uint64_t from = p->now;
         while (pair_server_path(p, 1).state != XL_PATH_ACTIVE)
             assert_true(pair_step(p) && !p->request[0].done);
@@ -111,10 +98,10 @@ PAIR_TEST(what_the_application_put_away_stays_away) {
 PAIR_TEST(the_time_away_does_not_double_without_end) {
     start(p, 208, false, true);
     p->sc->path[1]->watch.turns = 40;
-    delay(&p->link[1], 250000);
+    pair_delay(&p->link[1], 250000);
     while (pair_server_path(p, 1).state != XL_PATH_STANDBY)
         assert_true(pair_step(p) && !p->request[0].done);
-    delay(&p->link[1], 10000);
+    pair_delay(&p->link[1], 10000);
     pair_run(p, 64000000);
     assert_int_equal(XL_PATH_STANDBY, pair_server_path(p, 1).state);
     pair_run(p, 5000000);
@@ -123,9 +110,9 @@ PAIR_TEST(the_time_away_does_not_double_without_end) {
 
 PAIR_TEST(the_only_usable_path_is_never_put_away) {
     start(p, 203, true, true);
-    set_dark(&p->link[0], true);
+    pair_set_dark(&p->link[0], true);
     pair_run(p, 3000000);
-    delay(&p->link[1], 300000);
+    pair_delay(&p->link[1], 300000);
     p->link[1].loss = 0.2;
     pair_run(p, 8000000);
     xl_path_state is = pair_server_path(p, 1).state;
@@ -136,14 +123,14 @@ PAIR_TEST(the_only_usable_path_is_never_put_away) {
 PAIR_TEST(a_dead_path_is_abandoned_and_comes_back_with_a_new_id) {
     start(p, 204, true, false);
     uint64_t path_id = p->cc->path[1]->cids.remote_path_id;
-    set_dark(&p->link[1], true);
+    pair_set_dark(&p->link[1], true);
     pair_run(p, 8000000); /* dark, probed and suspect, but for less than 10 s */
     assert_int_equal(XL_PATH_SUSPECT, p->cc->path[1]->state);
     pair_run(p, 6000000);
     assert_int_equal(XL_PATH_CLOSED, p->cc->path[1]->state);
     assert_int_equal(XL_PATH_CLOSED, pair_server_path(p, 1).state);
     assert_int_equal(XL_PATH_VALIDATING, p->cc->path[2]->state); /* opened again, and validating */
-    set_dark(&p->link[1], false);
+    pair_set_dark(&p->link[1], false);
     pair_run(p, 4000000);
     assert_int_equal(XL_PATH_ACTIVE, p->cc->path[2]->state);
     assert_true(p->cc->path[2]->cids.remote_path_id > path_id);
@@ -156,22 +143,22 @@ PAIR_TEST(a_path_that_returns_to_its_own_place_has_its_addresses) {
     for (int i = 2; i < XL_MAX_PATHS; i++)
         assert_int_equal(i, xl_connection_add_path(p->cc, &p->link[0].client, &p->link[0].server, XL_TECH_LTE, p->now));
     pair_run(p, 1000000);
-    set_dark(&p->link[1], true);
+    pair_set_dark(&p->link[1], true);
     pair_run(p, 16000000);
     assert_int_equal(XL_PATH_VALIDATING, p->cc->path[1]->state);
     assert_true(xl_addr_equal(&p->link[1].client, &p->cc->path[1]->local));
     assert_true(xl_addr_equal(&p->link[1].server, &p->cc->path[1]->remote));
-    set_dark(&p->link[1], false);
+    pair_set_dark(&p->link[1], false);
     pair_run(p, 6000000);
     assert_int_equal(XL_PATH_ACTIVE, p->cc->path[1]->state);
 }
 
 PAIR_TEST(nothing_of_this_happens_unless_asked_for) {
     start(p, 205, false, false);
-    delay(&p->link[1], 250000);
+    pair_delay(&p->link[1], 250000);
     pair_run(p, 6000000);
     assert_int_equal(XL_PATH_ACTIVE, pair_server_path(p, 1).state);
-    set_dark(&p->link[1], true);
+    pair_set_dark(&p->link[1], true);
     pair_run(p, 20000000);
     assert_int_equal(XL_PATH_SUSPECT, pair_server_path(p, 1).state);
     assert_int_equal(2, p->cc->path_count);

@@ -3,27 +3,18 @@
 #include "connection/migration.h"
 #include "testing/pair.h"
 
-static void limit(pair_link *l) {
-    l->bytes_per_s[0] = l->bytes_per_s[1] = 2500000;
-    l->queue_us = 100000;
-}
-
 static void start(pair *p) {
-    limit(&p->link[0]);
-    limit(&p->link[1]);
+    pair_limit(&p->link[0], 2500000, 100000);
+    pair_limit(&p->link[1], 2500000, 100000);
     pair_establish(p);
     assert_true(p->cc->handshake.is_confirmed);
-}
-
-static void set_dark(pair_link *l, bool dark) {
-    l->dark[0] = l->dark[1] = dark;
 }
 
 /* Asks for a download, and makes the first path dark in the middle of it. Returns the download's index. */
 static size_t ask_and_lose_the_first_path(pair *p) {
     size_t i = pair_ask(p, 6000000);
     pair_run(p, 1000000);
-    set_dark(&p->link[0], true);
+    pair_set_dark(&p->link[0], true);
     return i;
 }
 
@@ -36,7 +27,7 @@ PAIR_TEST_EACH(a_client_stays_where_the_server_disables_active_migration, int, d
     pair_run(p, 5000000);
     assert_int_equal(disabled ? 0 : 1, p->client_migrations);
     assert_int_equal(disabled, p->link[1].packets[0] == 0);
-    set_dark(&p->link[0], false);
+    pair_set_dark(&p->link[0], false);
     assert_true(pair_finish(p, i, 60000000) != UINT64_MAX);
 }
 
@@ -56,14 +47,14 @@ PAIR_TEST(a_client_opens_no_path_where_the_server_disables_active_migration) {
 PAIR_TEST(a_client_may_migrate_to_a_path_with_the_same_addresses) {
     pair_init(p, 7, 1, 15000);
     p->client_config.scheme.enable_migration = true;
-    limit(&p->link[0]);
+    pair_limit(&p->link[0], 2500000, 100000);
     pair_establish(p);
     assert_int_equal(1, xl_connection_add_path(p->cc, &p->link[0].client, &p->link[0].server, XL_TECH_LTE, p->now));
     size_t i = pair_ask(p, 50000000);
     for (uint64_t away_us = 500000; p->client_migrations == 0 && away_us < 5000000; away_us += 50000) {
-        set_dark(&p->link[0], true); /* until the first packet to come back is the answer to a challenge */
+        pair_set_dark(&p->link[0], true); /* until the first packet to come back is the answer to a challenge */
         pair_run(p, away_us);
-        set_dark(&p->link[0], false);
+        pair_set_dark(&p->link[0], false);
         pair_run(p, 200000);
     }
     assert_int_equal(1, p->client_migrations);
@@ -193,10 +184,10 @@ PAIR_TEST(a_candidate_that_did_not_answer_is_asked_again) {
     p->client_config.scheme.enable_migration = true;
     start(p);
     size_t i = ask_and_lose_the_first_path(p);
-    set_dark(&p->link[1], true);
+    pair_set_dark(&p->link[1], true);
     pair_run(p, 20000000);
     assert_int_equal(0, p->client_migrations);
-    set_dark(&p->link[1], false);
+    pair_set_dark(&p->link[1], false);
     assert_true(pair_finish(p, i, 30000000) != UINT64_MAX);
     assert_int_equal(1, p->client_migrations);
 }
@@ -206,7 +197,7 @@ PAIR_TEST(a_candidate_that_did_not_answer_is_asked_again) {
 PAIR_TEST(a_path_slower_than_the_repetition_is_validated_by_the_first_answer) {
     pair_init(p, 7, 2, 15000);
     p->client_config.scheme.enable_migration = true;
-    p->link[1].delay_us[0] = p->link[1].delay_us[1] = 900000;
+    pair_delay(&p->link[1], 900000);
     start(p);
     size_t i = ask_and_lose_the_first_path(p);
     while (p->cc->migration.to < 0)

@@ -7,8 +7,7 @@ static void start(pair *p, size_t mtu) {
     p->link_count = 1;
     p->client_config.limits.path_mtu_bytes = p->server_config.limits.path_mtu_bytes = 0;
     for (size_t i = 0; i < 2; i++) {
-        p->link[i].bytes_per_s[0] = p->link[i].bytes_per_s[1] = 2500000;
-        p->link[i].queue_us = 200000;
+        pair_limit(&p->link[i], 2500000, 200000);
         p->link[i].mtu = mtu;
     }
 }
@@ -56,9 +55,9 @@ PAIR_TEST(an_outage_leaves_the_size_as_it_is) {
     size_t i = pair_ask(p, 10000000);
     pair_run(p, 1000000);
     for (int k = 0; k < 3; k++) {
-        p->link[0].dark[0] = p->link[0].dark[1] = true;
+        pair_set_dark(&p->link[0], true);
         pair_run(p, 700000);
-        p->link[0].dark[0] = p->link[0].dark[1] = false;
+        pair_set_dark(&p->link[0], false);
         pair_run(p, 700000);
         assert_int_equal(1452, size_of(p, 0));
     }

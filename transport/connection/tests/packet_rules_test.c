@@ -7,31 +7,28 @@
 /* ---- With valid keys ---- */
 
 /* Returns the error after a PING in a packet whose first byte has these bits besides those of its form. */
-static uint64_t error_of_first_byte(bool to_server, uint8_t bits) {
-    attack a;
-    begin(&a, to_server, XL_DIALECT_XLINK, 1);
-    xl_connection *from = to_server ? a.p.cc : a.p.sc;
+static uint64_t error_of_first_byte(attack *a, bool to_server, uint8_t bits) {
+    begin(a, to_server, XL_DIALECT_XLINK, 1);
+    xl_connection *from = to_server ? a->p.cc : a->p.sc;
     uint8_t packet[PAIR_MTU];
     xl_writer w = xl_writer_of(packet, sizeof packet - XL_AEAD_TAG);
-    xl_packet_put_short(&w, &from->path[0]->cids.remote, false, from->key_update.phase, a.pn, 4);
+    xl_packet_put_short(&w, &from->path[0]->cids.remote, false, from->key_update.phase, a->pn, 4);
     packet[0] |= bits;
     size_t pn_offset = (size_t)(w.p - packet) - 4;
     xl_write_u8(&w, 1);
-    assert_true(xl_keys_protect(from->level[XL_LEVEL_APP].write, 0, a.pn, packet, pn_offset, 4, 1) > 0);
-    const pair_link *l = &a.p.link[0];
+    assert_true(xl_keys_protect(from->level[XL_LEVEL_APP].write, 0, a->pn, packet, pn_offset, 4, 1) > 0);
+    const pair_link *l = &a->p.link[0];
     xl_datagram d = {.local = to_server ? l->server : l->client, .remote = to_server ? l->client : l->server};
     d.len = pn_offset + 4 + 1 + XL_AEAD_TAG;
-    xl_endpoint_receive(to_server ? a.p.server : a.p.client, &d, packet, a.p.now);
-    uint64_t code = xl_conn_is_live(victim(&a)) ? STILL_OPEN : victim(&a)->closing.code;
-    pair_free(&a.p);
-    return code;
+    xl_endpoint_receive(to_server ? a->p.server : a->p.client, &d, packet, a->p.now);
+    return xl_conn_is_live(victim(a)) ? STILL_OPEN : victim(a)->closing.code;
 }
 
-TEST(reserved_bits_that_are_set_are_a_violation) {
+ATTACK_TEST(reserved_bits_that_are_set_are_a_violation) {
     for (int to_server = 0; to_server < 2; to_server++) {
-        assert_int_equal(error_of_first_byte(to_server, 0), STILL_OPEN);
-        assert_int_equal(error_of_first_byte(to_server, 0x08), XL_QERR_PROTOCOL_VIOLATION);
-        assert_int_equal(error_of_first_byte(to_server, 0x10), XL_QERR_PROTOCOL_VIOLATION);
+        assert_int_equal(error_of_first_byte(a, to_server, 0), STILL_OPEN);
+        assert_int_equal(error_of_first_byte(a, to_server, 0x08), XL_QERR_PROTOCOL_VIOLATION);
+        assert_int_equal(error_of_first_byte(a, to_server, 0x10), XL_QERR_PROTOCOL_VIOLATION);
     }
 }
 
@@ -41,36 +38,33 @@ ATTACK_TEST(a_packet_without_frames_is_a_violation) {
     assert_int_equal(a->p.sc->closing.code, XL_QERR_PROTOCOL_VIOLATION);
 }
 
-TEST(what_only_servers_send_is_a_violation_from_a_client) {
-    attack a;
-    begin(&a, true, XL_DIALECT_XLINK, 1);
-    xl_write_varint(&a.w, XL_FRAME_HANDSHAKE_DONE);
-    assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
-    begin(&a, true, XL_DIALECT_XLINK, 1);
-    xl_write_varint(&a.w, XL_FRAME_NEW_TOKEN);
-    xl_write_varint(&a.w, 3);
-    xl_write_bytes(&a.w, token, 3);
-    assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
+ATTACK_TEST(what_only_servers_send_is_a_violation_from_a_client) {
+    begin(a, true, XL_DIALECT_XLINK, 1);
+    xl_write_varint(&a->w, XL_FRAME_HANDSHAKE_DONE);
+    assert_int_equal(outcome(a), XL_QERR_PROTOCOL_VIOLATION);
+    begin(a, true, XL_DIALECT_XLINK, 1);
+    xl_write_varint(&a->w, XL_FRAME_NEW_TOKEN);
+    xl_write_varint(&a->w, 3);
+    xl_write_bytes(&a->w, token, 3);
+    assert_int_equal(outcome(a), XL_QERR_PROTOCOL_VIOLATION);
 }
 
 /* The nonce holds 32 bits of the connection ID's sequence number: for it, 1 and 2^32 + 1 would be one path. */
-TEST(a_connection_id_whose_number_the_nonce_cannot_hold_is_a_violation) {
+ATTACK_TEST(a_connection_id_whose_number_the_nonce_cannot_hold_is_a_violation) {
     for (uint64_t sequence = UINT32_MAX; sequence <= (UINT64_C(1) << 32) + 1; sequence += 2) {
-        attack a;
         const xl_cid cid = cid_of(1);
-        begin(&a, true, XL_DIALECT_XLINK, 2);
-        a.p.sc->remote_cids.count = 2; /* as if the client had retired the others */
-        xl_frame_put_new_cid(&a.w, sequence, 0, &cid, token);
-        assert_int_equal(sequence > UINT32_MAX ? XL_QERR_MP_PROTOCOL_VIOLATION : STILL_OPEN, outcome(&a));
+        begin(a, true, XL_DIALECT_XLINK, 2);
+        a->p.sc->remote_cids.count = 2; /* as if the client had retired the others */
+        xl_frame_put_new_cid(&a->w, sequence, 0, &cid, token);
+        assert_int_equal(sequence > UINT32_MAX ? XL_QERR_MP_PROTOCOL_VIOLATION : STILL_OPEN, outcome(a));
     }
 }
 
-TEST(a_token_of_no_bytes_is_no_frame) {
-    attack a;
-    begin(&a, false, XL_DIALECT_XLINK, 1);
-    xl_write_varint(&a.w, XL_FRAME_NEW_TOKEN);
-    xl_write_varint(&a.w, 0);
-    assert_int_equal(outcome(&a), XL_QERR_FRAME_ENCODING);
+ATTACK_TEST(a_token_of_no_bytes_is_no_frame) {
+    begin(a, false, XL_DIALECT_XLINK, 1);
+    xl_write_varint(&a->w, XL_FRAME_NEW_TOKEN);
+    xl_write_varint(&a->w, 0);
+    assert_int_equal(outcome(a), XL_QERR_FRAME_ENCODING);
 }
 
 /* ---- Without keys ---- */
@@ -152,7 +146,7 @@ PAIR_TEST(a_client_does_not_move_before_the_handshake_is_confirmed) {
     bool retired;
     xl_cid spare = cid_of(6);
     assert_int_equal(0, xl_cids_learn(&p->cc->remote_cids, 1, 0, &spare, token, XL_MAX_PATHS, &retired));
-    p->link[0].dark[0] = p->link[0].dark[1] = true;
+    pair_set_dark(&p->link[0], true);
     pair_ask(p, 1000);
     pair_run(p, 3000000);
     assert_int_equal(p->link[1].packets[0], 0);

@@ -74,7 +74,7 @@ PAIR_TEST(an_address_that_does_not_answer_gets_little_and_loses_the_path) {
     pair_run(p, 5000000);
     assert_true(xl_addr_equal(&p->sc->path[1]->remote, &p->link[1].client));
     assert_true(p->sc->path[1]->state != XL_PATH_CLOSED);
-    p->link[1].dark[0] = p->link[1].dark[1] = false;
+    pair_set_dark(&p->link[1], false);
     assert_true(pair_finish(p, i, 20000000) != UINT64_MAX);
 }
 
@@ -123,17 +123,13 @@ static void start_migrating(pair *p, uint64_t seed, unsigned ptos) {
     pair_establish(p);
 }
 
-static void set_dark(pair_link *l, bool dark) {
-    l->dark[0] = l->dark[1] = dark;
-}
-
 /* Returns how long after the outage the client moves, in PTOs of that moment. */
 static double ptos_until_migration(unsigned ptos) {
     pair p;
     start_migrating(&p, 140, ptos);
     size_t i = pair_ask(&p, 6000000);
     pair_run(&p, 1000000);
-    set_dark(&p.link[0], true);
+    pair_set_dark(&p.link[0], true);
     pair_run(&p, 20000); /* what was on its way still comes */
     uint64_t pto = xl_rtt_pto(&p.cc->path[0]->ack_rtt, XL_MAX_ACK_DELAY_US), since = p.cc->path[0]->last_received_at;
     while (p.client_migrations == 0)
@@ -160,9 +156,9 @@ PAIR_TEST(answers_restart_the_count_of_ptos) {
     for (int k = 0; k < 5; k++) { /* outages of about two probe timeouts: the PING, and the first timeout */
         pair_run(p, 700000);
         uint64_t pto = xl_rtt_pto(&p->cc->path[0]->ack_rtt, XL_MAX_ACK_DELAY_US);
-        set_dark(&p->link[0], true);
+        pair_set_dark(&p->link[0], true);
         pair_run(p, 2 * pto);
-        set_dark(&p->link[0], false);
+        pair_set_dark(&p->link[0], false);
     }
     assert_int_equal(0, p->client_migrations);
     assert_true(pair_finish(p, i, 60000000) != UINT64_MAX);
@@ -175,15 +171,15 @@ PAIR_TEST_EACH(migration_returns_when_the_primary_has_been_back_for_a_while, int
     pair_establish(p);
     size_t i = pair_ask(p, 40000000);
     pair_run(p, 1000000);
-    set_dark(&p->link[0], true);
+    pair_set_dark(&p->link[0], true);
     pair_run(p, 2000000);
     assert_int_equal(1, p->cc->active);
-    set_dark(&p->link[0], false); /* back for a short time only: the client does not return */
+    pair_set_dark(&p->link[0], false); /* back for a short time only: the client does not return */
     pair_run(p, 2500000);
-    set_dark(&p->link[0], true);
+    pair_set_dark(&p->link[0], true);
     pair_run(p, 2500000);
     assert_int_equal(1, p->cc->active);
-    set_dark(&p->link[0], false);
+    pair_set_dark(&p->link[0], false);
     pair_run(p, 2500000);
     assert_int_equal(1, p->cc->active);
     pair_run(p, 3000000);
@@ -195,10 +191,10 @@ PAIR_TEST_EACH(migration_returns_when_the_primary_has_been_back_for_a_while, int
 
 /* Path 0 is dark until the client has left it. Returns when the server has followed it back. */
 static void leave_and_come_back(pair *p, size_t request) {
-    set_dark(&p->link[0], true);
+    pair_set_dark(&p->link[0], true);
     pair_run(p, 1500000);
     assert_int_equal(1, p->cc->active);
-    set_dark(&p->link[0], false);
+    pair_set_dark(&p->link[0], false);
     while (p->server_migrations < 2)
         assert_true(pair_step(p) && !p->request[request].done);
 }
@@ -268,7 +264,7 @@ PAIR_TEST(a_suspect_path_that_moves_is_asked_at_least_once_a_second) {
     pair_init(p, 140, 2, 10000);
     p->server_config.scheme.dialect = XL_DIALECT_IETF;
     start(p);
-    p->link[1].dark[0] = p->link[1].dark[1] = true;
+    pair_set_dark(&p->link[1], true);
     xl_connection_ping(p->cc, p->now);
     xl_path *path = p->cc->path[1];
     while (path->state != XL_PATH_SUSPECT)

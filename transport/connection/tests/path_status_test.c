@@ -76,7 +76,7 @@ PAIR_TEST_EACH(a_standby_path_takes_over_when_the_available_one_fails, int, aban
     size_t i = pair_ask(p, 6000000);
     pair_run(p, 1000000);
     uint64_t before = sent_on(p, 1), pto = xl_rtt_pto(&p->sc->path[0]->rtt, XL_MAX_ACK_DELAY_US);
-    darken(&p->link[0]);
+    pair_set_dark(&p->link[0], true);
     if (abandoned)
         assert_int_equal(0, xl_connection_set_path_status(p->sc, 0, XL_STATUS_ABANDON, p->now));
     /* Dark: after the two probe timeouts that make a path suspect (one, and one doubled). Abandoned: at once. */
@@ -93,14 +93,14 @@ PAIR_TEST(a_path_that_is_given_up_when_another_answers_is_still_asked) {
     start(p);
     size_t i = pair_ask(p, 20000000);
     pair_run(p, 500000);
-    darken(&p->link[0]);
-    darken(&p->link[1]);
+    pair_set_dark(&p->link[0], true);
+    pair_set_dark(&p->link[1], true);
     pair_run(p, 2000000);
-    p->link[0].dark[0] = p->link[0].dark[1] = false;
+    pair_set_dark(&p->link[0], false);
     pair_run(p, 2500000);
     assert_int_equal(XL_PATH_ACTIVE, p->sc->path[0]->state);
     assert_int_equal(XL_PATH_SUSPECT, p->sc->path[1]->state);
-    p->link[1].dark[0] = p->link[1].dark[1] = false;
+    pair_set_dark(&p->link[1], false);
     uint64_t before = sent_on(p, 1);
     pair_run(p, 2500000);
     assert_false(p->request[i].done);
@@ -168,12 +168,12 @@ PAIR_TEST(a_lost_status_is_sent_again_but_only_the_latest) {
 PAIR_TEST(a_request_for_a_path_under_validation_waits_for_it) {
     pair_init(p, 116, 2, 10000);
     pair_multipath(p, "minrtt", "none");
-    darken(&p->link[1]);
+    pair_set_dark(&p->link[1], true);
     pair_establish(p);
     pair_run(p, 100000);
     assert_int_equal(0, xl_connection_set_path_status(p->cc, 1, XL_STATUS_STANDBY, p->now));
     pair_run(p, 1000000);
-    p->link[1].dark[0] = p->link[1].dark[1] = false;
+    pair_set_dark(&p->link[1], false);
     pair_run(p, 3000000);
     assert_int_equal(XL_PATH_STANDBY, p->cc->path[1]->state);
     assert_int_equal(XL_PATH_STANDBY, p->sc->path[1]->state);

@@ -6,7 +6,7 @@
 /* 10 ms and 80 ms one way. */
 static void start_unequal(pair *p, uint64_t seed) {
     pair_init(p, seed, 2, 10000);
-    delay(&p->link[1], 80000);
+    pair_delay(&p->link[1], 80000);
     p->client_config.scheme.ack_path = p->server_config.scheme.ack_path = XL_ACK_FASTEST;
     start(p);
 }
@@ -29,7 +29,7 @@ PAIR_TEST(the_rtt_stays_fresh_while_acks_come_from_elsewhere) {
     start_unequal(p, 101);
     size_t i = pair_ask(p, 20000000);
     pair_run(p, 500000);
-    delay(&p->link[1], 180000); /* the path gets slower, which no acknowledgement can show */
+    pair_delay(&p->link[1], 180000); /* the path gets slower, which no acknowledgement can show */
     pair_run(p, 3000000);
     assert_false(p->request[i].done);
     assert_true(p->sc->path[1]->rtt.smoothed >= 240000);
@@ -37,7 +37,7 @@ PAIR_TEST(the_rtt_stays_fresh_while_acks_come_from_elsewhere) {
 
 PAIR_TEST(with_acks_on_the_original_path_both_rtts_are_one) {
     pair_init(p, 102, 2, 10000);
-    delay(&p->link[1], 60000);
+    pair_delay(&p->link[1], 60000);
     start(p);
     assert_true(pair_finish(p, pair_ask(p, 5000000), 20000000) != UINT64_MAX);
     for (int k = 0; k < 2; k++)
@@ -142,15 +142,15 @@ static void close_each_others_path_in_an_outage(pair *p, xl_dialect dialect) {
     start(p);
     pair_ask(p, 1000000);
     pair_run(p, 30000);
-    darken(&p->link[0]);
-    darken(&p->link[1]);
+    pair_set_dark(&p->link[0], true);
+    pair_set_dark(&p->link[1], true);
     pair_ask(p, 1000);
     pair_run(p, 1000000);
     assert_int_equal(0, xl_connection_close_path(p->cc, 0, p->now));
     assert_int_equal(0, xl_connection_close_path(p->sc, 1, p->now));
     pair_run(p, 5000000);
     for (size_t i = 0; i < 2; i++)
-        p->link[i].dark[0] = p->link[i].dark[1] = false;
+        pair_set_dark(&p->link[i], false);
 }
 
 PAIR_TEST_EACH(ends_that_close_each_others_path_in_an_outage_end_the_connection, int, i, 0, 4) {

@@ -62,7 +62,7 @@ PAIR_TEST(a_candidate_of_a_migrating_client_leads_to_the_preferred_address_too) 
     p->client_config.scheme.enable_migration = true;
     size_t request = begin(p);
     assert_true(pair_finish(p, request, 10000000) != UINT64_MAX);
-    p->link[0].dark[0] = p->link[0].dark[1] = true;
+    pair_set_dark(&p->link[0], true);
     assert_true(pair_finish(p, pair_ask(p, 50000), 30000000) != UINT64_MAX);
     assert_true(xl_addr_equal(&active(p->cc)->local, &p->link[1].client));
     assert_true(xl_addr_equal(&active(p->cc)->remote, &preferred));
@@ -125,7 +125,7 @@ PAIR_TEST_EACH(a_client_at_the_preferred_address_may_migrate, int, is_there, 0, 
     assert_true(pair_finish(p, request, 10000000) != UINT64_MAX);
     assert_int_equal(p->client_migrations, is_there);
     pair_run(p, 5000000);
-    p->link[0].dark[0] = p->link[0].dark[1] = true;
+    pair_set_dark(&p->link[0], true);
     bool is_answered = pair_finish(p, pair_ask(p, 50000), 10000000) != UINT64_MAX;
     assert_int_equal(is_answered, is_there);
 }

@@ -14,8 +14,7 @@ static void begin(pair *p, xl_dialect dialect, const nat_story *story) {
     pair_init(p, 50, 1, 20000);
     pair_multipath(p, "minrtt", "none");
     p->server_config.scheme.dialect = dialect;
-    p->link[0].bytes_per_s[0] = p->link[0].bytes_per_s[1] = 1000000;
-    p->link[0].queue_us = 100000;
+    pair_limit(&p->link[0], 1000000, 100000);
     pair_establish(p);
     pair_run(p, 300000);
     if (story->with_download)
@@ -184,7 +183,7 @@ TEST(a_single_path_that_was_dark_while_it_moved_works_afterwards) {
         pair_establish(&p);
         size_t i = pair_ask(&p, 2000000);
         pair_run(&p, 500000);
-        p.link[0].dark[0] = p.link[0].dark[1] = true;
+        pair_set_dark(&p.link[0], true);
         while (p.sc->active == 0)
             assert_true(pair_step(&p));
         pair_run(&p, after);

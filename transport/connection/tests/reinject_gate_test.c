@@ -88,7 +88,7 @@ static uint64_t time_with_a_full_buffer(uint64_t rescue_gain_us, uint64_t alread
     until_flushed(&p, i);
     uint64_t from = p.now;
     lose_newest(&p, 1, 3);
-    p.link[1].dark[0] = p.link[1].dark[1] = true;
+    pair_set_dark(&p.link[1], true);
     assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
     *reinjected = p.sc->stats.reinjected_bytes - before;
     uint64_t took = p.request[i].done_at - from;
@@ -233,8 +233,8 @@ static void ask_with_300_ms_left(size_t packets, bool *open, double *deliver_tim
     pair_init(&p, 76, 3, 10000);
     pair_multipath(&p, "minrtt", "stream");
     pair_capture_qlog(&p);
-    p.link[1].delay_us[0] = p.link[1].delay_us[1] = 30000;
-    p.link[2].delay_us[0] = p.link[2].delay_us[1] = 400000;
+    pair_delay(&p.link[1], 30000);
+    pair_delay(&p.link[2], 400000);
     p.server_config.scheme.reinjection_unconditional = p.server_config.scheme.qoe_control = true;
     p.server_config.scheme.qoe_extrapolation = false;
     p.server_config.scheme.t_th1_us = 0;

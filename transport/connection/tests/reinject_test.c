@@ -307,7 +307,7 @@ static uint64_t most_copies(uint8_t allowed, size_t paths) {
     p.server_config.scheme.reinjection_unconditional = true;
     p.server_config.scheme.max_reinjections = allowed;
     for (size_t i = 1; i < paths; i++)
-        p.link[i].delay_us[0] = p.link[i].delay_us[1] = 10000 + 150000 * i;
+        pair_delay(&p.link[i], 10000 + 150000 * i);
     start(&p);
     size_t i = pair_ask(&p, 8 * PACKET);
     until_flushed(&p, i);
@@ -350,7 +350,7 @@ PAIR_TEST(of_two_paths_the_earlier_data_of_a_stream_is_copied_first) {
     pair_capture_qlog(p);
     p->server_config.scheme.reinjection_unconditional = true;
     for (size_t i = 1; i < 3; i++)
-        p->link[i].delay_us[0] = p->link[i].delay_us[1] = 300000 + 100000 * i;
+        pair_delay(&p->link[i], 300000 + 100000 * i);
     start(p);
     size_t i = pair_ask(p, 28 * PACKET);
     pair_finish(p, i, 5000000);

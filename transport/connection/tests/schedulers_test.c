@@ -3,19 +3,14 @@
 #include "minmax.h"
 #include "testing/pair.h"
 
-static void limit(pair_link *l, uint64_t mbps) {
-    l->bytes_per_s[0] = l->bytes_per_s[1] = mbps * 125000;
-    l->queue_us = 40000;
-}
-
 /* Starts two paths of the same rate with different delays. The client's requests always go by min-RTT. */
 static void start(pair *p, const char *scheduler, uint64_t mbps, uint64_t delay0_us, uint64_t delay1_us) {
     pair_init(p, 5, 2, delay0_us);
     pair_multipath(p, "minrtt", "none");
     p->server_config.scheme.scheduler = scheduler;
-    p->link[1].delay_us[0] = p->link[1].delay_us[1] = delay1_us;
-    limit(&p->link[0], mbps);
-    limit(&p->link[1], mbps);
+    pair_delay(&p->link[1], delay1_us);
+    pair_limit(&p->link[0], mbps * 125000, 40000);
+    pair_limit(&p->link[1], mbps * 125000, 40000);
 }
 
 static void connect_and_open(pair *p) {
@@ -91,7 +86,7 @@ static uint64_t through_death(const char *scheduler, bool alone, uint64_t size, 
     size_t i = pair_ask(&p, size);
     pair_run(&p, after_us);
     if (!alone)
-        p.link[0].dark[0] = p.link[0].dark[1] = true;
+        pair_set_dark(&p.link[0], true);
     uint64_t took = pair_finish(&p, i, 60000000);
     assert_true(took != UINT64_MAX);
     xl_connection_stats stats;
@@ -120,7 +115,8 @@ TEST(redundant_takes_the_time_of_the_better_path_though_the_other_dies) {
 
 PAIR_TEST(redundant_never_copies_what_is_acknowledged) {
     start(p, "redundant", 20, 5000, 400000);
-    limit(&p->link[1], 1); /* a twentieth of the rate: nearly all is acknowledged before this path gets there */
+    /* A twentieth of the rate: nearly all is acknowledged before this path gets there. */
+    pair_limit(&p->link[1], 125000, 40000);
     connect_and_open(p);
     uint64_t before = carried(p, 1);
     assert_true(pair_finish(p, pair_ask(p, 4000000), 60000000) != UINT64_MAX);
@@ -209,7 +205,7 @@ TEST(the_fast_path_dies_while_the_scheduler_waits_for_it) {
         size_t i = pair_ask(&p, 250000);
         while (!(p.sc->decision.count == 0 && p.sc->decision.waits_for == 0 && xl_content_has_unsent(p.sc)))
             assert_true(pair_step(&p) && !p.request[i].done);
-        p.link[0].dark[0] = p.link[0].dark[1] = true;
+        pair_set_dark(&p.link[0], true);
         assert_true(pair_finish(&p, i, 10000000) < 3000000);
         assert_true(logged(&p, "multipath:scheduler_waits"));
         assert_true(carried(&p, 1) > 100000);
@@ -230,7 +226,7 @@ PAIR_TEST(a_scheduler_that_never_sends_cannot_stop_a_connection) {
     p->sc->scheduler = &contrary;
     size_t i = pair_ask(p, 50000);
     pair_run(p, 500000);
-    p->link[0].dark[0] = p->link[0].dark[1] = true; /* not even when a path dies besides */
+    pair_set_dark(&p->link[0], true); /* not even when a path dies besides */
     assert_true(pair_finish(p, i, 60000000) != UINT64_MAX);
     assert_true(logged(p, "nothing to wait for"));
 }
@@ -254,7 +250,7 @@ PAIR_TEST(a_scheduler_sends_no_more_than_the_window_allows) {
         assert_true(p->sc->path[0]->flight.bytes <= widest);
     }
     assert_false(p->request[i].done);
-    p->link[0].dark[0] = p->link[0].dark[1] = true; /* nor does it stay with a path that has died */
+    pair_set_dark(&p->link[0], true); /* nor does it stay with a path that has died */
     assert_true(pair_finish(p, i, 60000000) != UINT64_MAX);
 }
 

@@ -14,9 +14,8 @@ static void start(pair *p, bool server_is_other) {
     p->server_config.scheme.dialect = XL_DIALECT_IETF;
     pair_capture_qlog(p);
     for (size_t i = 0; i < 2; i++) {
-        p->link[i].bytes_per_s[0] = p->link[i].bytes_per_s[1] = 1000000;
-        p->link[i].delay_us[0] = p->link[i].delay_us[1] = 20000 + 5000 * i;
-        p->link[i].queue_us = 100000;
+        pair_limit(&p->link[i], 1000000, 100000);
+        pair_delay(&p->link[i], 20000 + 5000 * i);
     }
     pair_establish(p);
     pair_run(p, 300000);
@@ -59,10 +58,6 @@ static void run(pair *p, other_kind kind, uint64_t duration_us) {
         behave(p, kind);
 }
 
-static void set_dark(pair *p, size_t link, bool dark) {
-    p->link[link].dark[0] = p->link[link].dark[1] = dark;
-}
-
 static unsigned closed_paths(const xl_connection *c) {
     unsigned n = 0;
     for (size_t i = 0; i < c->path_count; i++)
@@ -79,7 +74,7 @@ static void download_with(other_kind kind, size_t dark, uint64_t outage_at) {
     size_t i = pair_ask(&p, 3000000);
     run(&p, kind, outage_at);
     assert_false(p.request[i].done);
-    set_dark(&p, dark, true);
+    pair_set_dark(&p.link[dark], true);
     run(&p, kind, 8000000);
     assert_true(p.request[i].done && !p.request[i].failed);
     assert_false(p.client_closed || p.server_closed);
@@ -109,10 +104,10 @@ PAIR_TEST(a_path_that_was_given_up_returns_when_it_answers) {
     start(p, true);
     pair_ask(p, 3000000);
     run(p, SENDS_NOTHING_AGAIN, OUTAGE_AT);
-    set_dark(p, 1, true);
+    pair_set_dark(&p->link[1], true);
     run(p, SENDS_NOTHING_AGAIN, 8000000);
     assert_int_equal(1, closed_paths(p->sc));
-    set_dark(p, 1, false);
+    pair_set_dark(&p->link[1], false);
     size_t i = pair_ask(p, 6000000);
     run(p, SENDS_NOTHING_AGAIN, 8000000);
     assert_int_equal(3, p->sc->path_count); /* the same addresses, another path ID */
@@ -129,7 +124,7 @@ PAIR_TEST(managed_paths_are_not_abandoned_while_data_comes) {
     ((xl_config *)p->cc->config)->limits.path_management.abandon_us = 1000000;
     size_t i = pair_ask(p, 5000000);
     run(p, SENDS_NOTHING_AGAIN, OUTAGE_AT);
-    set_dark(p, 1, true);
+    pair_set_dark(&p->link[1], true);
     run(p, SENDS_NOTHING_AGAIN, 3300000);
     assert_int_equal(XL_PATH_SUSPECT, p->cc->path[1]->state);
     assert_int_equal(0, closed_paths(p->cc));
@@ -142,11 +137,11 @@ PAIR_TEST(paths_that_are_dark_together_stay) {
     start(p, true);
     size_t i = pair_ask(p, 3000000);
     run(p, REPAIRS, OUTAGE_AT);
-    set_dark(p, 0, true);
-    set_dark(p, 1, true);
+    pair_set_dark(&p->link[0], true);
+    pair_set_dark(&p->link[1], true);
     run(p, REPAIRS, 5000000);
-    set_dark(p, 0, false);
-    set_dark(p, 1, false);
+    pair_set_dark(&p->link[0], false);
+    pair_set_dark(&p->link[1], false);
     run(p, REPAIRS, 15000000);
     assert_true(p->request[i].done && !p->request[i].failed);
     assert_int_equal(0, closed_paths(p->cc) + closed_paths(p->sc));

@@ -57,8 +57,8 @@ PAIR_TEST(each_migration_to_a_new_address_has_connection_ids_of_its_own) {
         size_t from = n % 2, to = 1 - from;
         uint64_t before = p->sc->path[p->sc->active]->cids.remote_sequence;
         p->link[to].nat = pair_addr((uint8_t)(100 + n), 7000);
-        p->link[to].dark[0] = p->link[to].dark[1] = false;
-        p->link[from].dark[0] = p->link[from].dark[1] = true;
+        pair_set_dark(&p->link[to], false);
+        pair_set_dark(&p->link[from], true);
         pair_transfer(p, 50000, 30000000);
         pair_run(p, 2000000);
         assert_int_equal(p->server_migrations, n + 1);
