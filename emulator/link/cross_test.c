@@ -86,7 +86,7 @@ TEST(a_profile_repeats_and_begins_where_it_is_told) {
     char error[200];
     uint64_t stays;
     static const char text[] = "10,1.5\n20,0\n30.5,4";
-    assert_true(link_cross_profile_parse(&p, "p", text, strlen(text), error, sizeof error));
+    assert_true(link_text_parse(&link_cross_profile_form, &p, "p", text, strlen(text), error, sizeof error));
     assert_int_equal(link_steps_at(&p, 0, false, &stays), 1500000);
     assert_int_equal(stays, 10000);
     assert_int_equal(link_steps_at(&p, 30499, false, &stays), 0);
@@ -96,7 +96,7 @@ TEST(a_profile_repeats_and_begins_where_it_is_told) {
     link_steps_free(&p);
     static const char *const bad[] = {"", "1", "1,2,3", "5,1\n5,2", "1,10001", "1,-1", "\n"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        assert_false(link_cross_profile_parse(&p, "p", bad[i], strlen(bad[i]), error, sizeof error));
+        assert_false(link_text_parse(&link_cross_profile_form, &p, "p", bad[i], strlen(bad[i]), error, sizeof error));
         assert_memory_equal(error, i == 3 ? "p:2: the line " : "p:1: the line ", 14);
     }
 }

@@ -126,7 +126,7 @@ TEST(the_queue_goes_on_while_the_link_is_off) {
 static link_steps parse_delays(const char *text) {
     link_steps trace;
     char error[256] = "";
-    assert_true(link_delay_trace_parse(&trace, "d", text, strlen(text), error, sizeof error));
+    assert_true(link_text_parse(&link_delay_trace_form, &trace, "d", text, strlen(text), error, sizeof error));
     return trace;
 }
 
@@ -180,7 +180,8 @@ TEST(a_wrong_delay_trace_is_named_with_its_line) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         link_steps trace;
         char error[256] = "";
-        assert_false(link_delay_trace_parse(&trace, "d", cases[i].text, strlen(cases[i].text), error, sizeof error));
+        assert_false(link_text_parse(&link_delay_trace_form, &trace, "d", cases[i].text, strlen(cases[i].text), error,
+                                     sizeof error));
         assert_memory_equal(error, cases[i].where, strlen(cases[i].where));
     }
 }

@@ -116,7 +116,7 @@ TEST(delays_of_a_trace_are_foreseen_and_keep_order) {
     link_steps delays;
     char error[256];
     const char *text = "0,50\n30,5\n60,20\n100,20\n";
-    assert_true(link_delay_trace_parse(&delays, "d", text, strlen(text), error, sizeof error));
+    assert_true(link_text_parse(&link_delay_trace_form, &delays, "d", text, strlen(text), error, sizeof error));
     for (uint64_t k = 0; k < 3; k++)
         compare(traces[k], (link_config){.delay_trace = &delays}, k + 1);
     link_steps_free(&delays);
@@ -126,7 +126,7 @@ TEST(bursts_of_a_light_trace_are_foreseen) {
     link_light_trace rows;
     char error[256];
     const char *text = "0 30 0 0 1 4 4 4\n50 60 0\n60 20 0 0 30\n100 20\n";
-    assert_true(link_light_trace_parse(&rows, "l", text, strlen(text), error, sizeof error));
+    assert_true(link_text_parse(&link_light_trace_form, &rows, "l", text, strlen(text), error, sizeof error));
     for (uint64_t k = 0; k < 3; k++) {
         link_config config = {.light = {.trace = &rows, .gap_us = 3000 * k}, .opportunity_bytes = 1400};
         compare(traces[k], config, k + 1);

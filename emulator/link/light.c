@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emulator/link/text.h"
-
 #define MOST_DELAY_MS ((uint64_t)LINK_MS_MOST)
 #define MS_US         1000u
 #define SIZE_STEP     100u
@@ -71,13 +69,9 @@ static const char *check_period(const void *into) {
                : NULL;
 }
 
-bool link_light_trace_parse(void *trace, const char *name, const char *text, size_t length, char *error,
-                            size_t error_size) {
-    static const link_text_form form = {
-        sizeof(link_light_trace), add_row, link_light_trace_free,
-        "the light trace is empty; it needs at least one line \"ms delay_ms offset_ms ...\"", check_period};
-    return link_text_parse(&form, trace, name, text, length, error, error_size);
-}
+const link_text_form link_light_trace_form = {
+    sizeof(link_light_trace), add_row, link_light_trace_free,
+    "the light trace is empty; it needs at least one line \"ms delay_ms offset_ms ...\"", check_period};
 
 static const char *add_size(void *into, const char *line, size_t left) {
     link_size_latency *latency = into;
@@ -98,12 +92,8 @@ static const char *add_size(void *into, const char *line, size_t left) {
     return NULL;
 }
 
-bool link_size_latency_parse(void *latency, const char *name, const char *text, size_t length, char *error,
-                             size_t error_size) {
-    static const link_text_form form = {sizeof(link_size_latency), add_size, link_size_latency_free,
-                                        "the file is empty; it needs at least one line \"bytes ms\"", NULL};
-    return link_text_parse(&form, latency, name, text, length, error, error_size);
-}
+const link_text_form link_size_latency_form = {sizeof(link_size_latency), add_size, link_size_latency_free,
+                                               "the file is empty; it needs at least one line \"bytes ms\"", NULL};
 
 void link_light_trace_free(void *trace) {
     link_light_trace *t = trace;

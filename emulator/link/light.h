@@ -28,6 +28,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "emulator/link/text.h"
+
 typedef struct {
     uint64_t at_us, delay_us;
     size_t first, count; /* its part of the offsets; count may be 0 */
@@ -47,11 +49,8 @@ typedef struct {
     size_t count; /* at least 1 */
 } link_size_latency;
 
-/* As link_trace_parse, into a link_light_trace and a link_size_latency. */
-bool link_light_trace_parse(void *trace, const char *name, const char *text, size_t length, char *error,
-                            size_t error_size);
-bool link_size_latency_parse(void *latency, const char *name, const char *text, size_t length, char *error,
-                             size_t error_size);
+/* Of a link_light_trace and a link_size_latency. */
+extern const link_text_form link_light_trace_form, link_size_latency_form;
 void link_light_trace_free(void *trace);
 void link_size_latency_free(void *latency);
 

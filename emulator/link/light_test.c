@@ -16,8 +16,9 @@ static int open_rows(void **state) {
     (void)state;
     char error[256];
     static const char latency[] = "100 -6\n200 -3.5\n300 0\n";
-    assert_true(link_light_trace_parse(&rows, "l", ROWS, sizeof ROWS - 1, error, sizeof error));
-    assert_true(link_size_latency_parse(&sizes, "z", latency, sizeof latency - 1, error, sizeof error));
+    assert_true(link_text_parse(&link_light_trace_form, &rows, "l", ROWS, sizeof ROWS - 1, error, sizeof error));
+    assert_true(
+        link_text_parse(&link_size_latency_form, &sizes, "z", latency, sizeof latency - 1, error, sizeof error));
     return 0;
 }
 
@@ -155,7 +156,7 @@ TEST(a_packet_after_the_row_waits_for_its_last_offset) {
     link_light_trace late;
     char error[256];
     static const char text[] = "0 5 0 30\n100 5 0\n";
-    assert_true(link_light_trace_parse(&late, "l", text, sizeof text - 1, error, sizeof error));
+    assert_true(link_text_parse(&link_light_trace_form, &late, "l", text, sizeof text - 1, error, sizeof error));
     const link_light light = {&late, NULL, S, FULL};
     link_burst b = {0};
     bool direct;
@@ -194,7 +195,7 @@ TEST(packets_stay_in_order) {
 static void refuse(const char *text, const char *why) {
     link_light_trace trace;
     char error[256] = "";
-    assert_false(link_light_trace_parse(&trace, "f", text, strlen(text), error, sizeof error));
+    assert_false(link_text_parse(&link_light_trace_form, &trace, "f", text, strlen(text), error, sizeof error));
     assert_string_equal(error, why);
 }
 
@@ -217,10 +218,11 @@ TEST(tells_what_is_wrong_with_latencies_of_sizes) {
     link_size_latency latency;
     char error[256];
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        assert_false(link_size_latency_parse(&latency, "f", wrong[i], strlen(wrong[i]), error, sizeof error));
+        assert_false(
+            link_text_parse(&link_size_latency_form, &latency, "f", wrong[i], strlen(wrong[i]), error, sizeof error));
         assert_non_null(strstr(error, "the line is not \"bytes ms\"; write the sizes 100, 200, 300 and so on"));
     }
-    assert_false(link_size_latency_parse(&latency, "f", "", 0, error, sizeof error));
+    assert_false(link_text_parse(&link_size_latency_form, &latency, "f", "", 0, error, sizeof error));
 }
 
 TEST_MAIN(open_rows, close_rows)

@@ -388,14 +388,14 @@ link_config link_settings_config(const link_settings *settings, uint64_t start_o
 static const struct {
     const char *key;
     size_t name, into; /* offsets in link_settings and in link_files */
-    bool (*parse)(void *into, const char *name, const char *text, size_t length, char *error, size_t error_size);
+    const link_text_form *form;
 } file_settings[] = {
-    {"delay-trace", offsetof(link_settings, delay_trace), offsetof(link_files, delay_trace), link_delay_trace_parse},
-    {"light-trace", offsetof(link_settings, light_trace), offsetof(link_files, light_trace), link_light_trace_parse},
+    {"delay-trace", offsetof(link_settings, delay_trace), offsetof(link_files, delay_trace), &link_delay_trace_form},
+    {"light-trace", offsetof(link_settings, light_trace), offsetof(link_files, light_trace), &link_light_trace_form},
     {"size-latency", offsetof(link_settings, size_latency), offsetof(link_files, size_latency),
-     link_size_latency_parse},
+     &link_size_latency_form},
     {"cross-profile", offsetof(link_settings, cross_profile), offsetof(link_files, cross_profile),
-     link_cross_profile_parse},
+     &link_cross_profile_form},
 };
 
 #define FILE_SETTINGS (sizeof file_settings / sizeof file_settings[0])
@@ -405,7 +405,8 @@ static bool load_file(size_t i, const char *name, link_files *files, char *error
     size_t length;
     bool ok = link_trace_read_file(name, &text, &length, reason, sizeof reason);
     if (ok) {
-        ok = file_settings[i].parse((char *)files + file_settings[i].into, name, text, length, reason, sizeof reason);
+        ok = link_text_parse(file_settings[i].form, (char *)files + file_settings[i].into, name, text, length, reason,
+                             sizeof reason);
         free(text);
     }
     return ok || error_set(error, error_size, "%s: %s", file_settings[i].key, reason);

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emulator/link/text.h"
-
 #define MOST_MS 4294967295.0 /* largest time, as in delivery traces */
 
 /* most: largest value as written in the file. unit: factor from the file's unit to us or bit/s. */
@@ -39,19 +37,12 @@ static const char *add_rate(void *steps, const char *line, size_t length) {
         "the line is not \"ms,mbps\"; write a time in ms and a rate in Mbit/s (at most 10000) on every line");
 }
 
-bool link_delay_trace_parse(void *steps, const char *name, const char *text, size_t length, char *error,
-                            size_t error_size) {
-    static const link_text_form form = {sizeof(link_steps), add_delay, link_steps_free,
-                                        "the delay trace is empty; it needs at least one line \"ms,delay_ms\"", NULL};
-    return link_text_parse(&form, steps, name, text, length, error, error_size);
-}
+const link_text_form link_delay_trace_form = {sizeof(link_steps), add_delay, link_steps_free,
+                                              "the delay trace is empty; it needs at least one line \"ms,delay_ms\"",
+                                              NULL};
 
-bool link_cross_profile_parse(void *steps, const char *name, const char *text, size_t length, char *error,
-                              size_t error_size) {
-    static const link_text_form form = {sizeof(link_steps), add_rate, link_steps_free,
-                                        "the line is not there; write \"ms,mbps\"", NULL};
-    return link_text_parse(&form, steps, name, text, length, error, error_size);
-}
+const link_text_form link_cross_profile_form = {sizeof(link_steps), add_rate, link_steps_free,
+                                                "the line is not there; write \"ms,mbps\"", NULL};
 
 void link_steps_free(void *steps) {
     link_steps *f = steps;

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "emulator/link/text.h"
+
 #define LINK_CROSS_MOST_BPS UINT64_C(10000000000)
 
 typedef struct {
@@ -22,11 +24,8 @@ typedef struct {
     size_t count;     /* at least 1 */
 } link_steps;
 
-/* As link_trace_parse, into link_steps: a delay trace, "ms,delay_ms", or a profile of others' traffic, "ms,mbps". */
-bool link_delay_trace_parse(void *steps, const char *name, const char *text, size_t length, char *error,
-                            size_t error_size);
-bool link_cross_profile_parse(void *steps, const char *name, const char *text, size_t length, char *error,
-                              size_t error_size);
+/* Of link_steps: a delay trace, "ms,delay_ms", and a profile of others' traffic, "ms,mbps". */
+extern const link_text_form link_delay_trace_form, link_cross_profile_form;
 void link_steps_free(void *steps);
 /* Returns the value at trace time t_us. *stays_us: how long it stays; NULL is allowed. A binary search. */
 uint64_t link_steps_at(const link_steps *steps, uint64_t t_us, bool hold, uint64_t *stays_us);

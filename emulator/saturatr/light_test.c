@@ -195,7 +195,7 @@ TEST(any_arrivals_make_a_trace_that_links_read) {
         assert_true(r.light.arrived <= r.light.trains * packets);
         link_light_trace trace;
         r.length += (size_t)snprintf(r.text + r.length, sizeof r.text - r.length, "1000 %u\n", r.light.last_delay_ms);
-        assert_true(link_light_trace_parse(&trace, "trace", r.text, r.length, error, sizeof error));
+        assert_true(link_text_parse(&link_light_trace_form, &trace, "trace", r.text, r.length, error, sizeof error));
         assert_int_equal(trace.count, r.light.rows + 1);
         link_light_trace_free(&trace);
         release(&r);

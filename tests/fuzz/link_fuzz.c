@@ -118,14 +118,15 @@ static void choose_config(bench *b, fuzz_input *in) {
     c->seed = more;
     static const char delays[] = "0,3\n20,8.5\n50,0.2\n120,3\n";
     if (more & 2) {
-        FUZZ_CHECK(link_delay_trace_parse(&b->delays, "d", delays, sizeof delays - 1, error, sizeof error));
+        FUZZ_CHECK(
+            link_text_parse(&link_delay_trace_form, &b->delays, "d", delays, sizeof delays - 1, error, sizeof error));
         c->delay_trace = &b->delays;
         c->hold_delay = more & 4;
     }
     static const char rows[] = "0 9 0 0 4 4 30\n20 3 0\n50 40\n120 9\n";
     c->opportunity_bytes = more & 16 ? 1400 : 0;
     if (more & 8) {
-        FUZZ_CHECK(link_light_trace_parse(&b->light, "l", rows, sizeof rows - 1, error, sizeof error));
+        FUZZ_CHECK(link_text_parse(&link_light_trace_form, &b->light, "l", rows, sizeof rows - 1, error, sizeof error));
         c->light.trace = &b->light;
         c->light.gap_us = more * 100;
     }

@@ -163,7 +163,8 @@ static void check_light(fuzz_input *in) {
         char error[256];
         write_text(light.duration_us / 1000, ' ');
         write_text(light.last_delay_ms, '\n');
-        FUZZ_CHECK(link_light_trace_parse(&trace, "trace", trace_text, trace_length, error, sizeof error));
+        FUZZ_CHECK(
+            link_text_parse(&link_light_trace_form, &trace, "trace", trace_text, trace_length, error, sizeof error));
         FUZZ_CHECK(trace.count == light.rows + 1);
         link_light_trace_free(&trace);
     }

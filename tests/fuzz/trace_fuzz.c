@@ -30,7 +30,7 @@ static void check_delay_trace(fuzz_input *in) {
     uint64_t at = fuzz_bytes_be(in, 5);
     bool hold = fuzz_bool(in);
     char *text = fuzz_rest_string(in);
-    const bool good = link_delay_trace_parse(&trace, "t", text, strlen(text), error, sizeof error);
+    const bool good = link_text_parse(&link_delay_trace_form, &trace, "t", text, strlen(text), error, sizeof error);
     FUZZ_CHECK(good || error[0] != 0);
     if (good) {
         FUZZ_CHECK(trace.count >= 1);
@@ -54,12 +54,13 @@ static void check_light(fuzz_input *in) {
     bool by_size = fuzz_bool(in), direct;
     uint64_t now = fuzz_u16(in), pause = fuzz_u16(in), gap = fuzz_u16(in), before = 0;
     char *text = fuzz_rest_string(in);
-    const bool good = by_size ? link_size_latency_parse(&size, "z", text, strlen(text), error, sizeof error)
-                              : link_light_trace_parse(&trace, "l", text, strlen(text), error, sizeof error);
+    const bool good =
+        by_size ? link_text_parse(&link_size_latency_form, &size, "z", text, strlen(text), error, sizeof error)
+                : link_text_parse(&link_light_trace_form, &trace, "l", text, strlen(text), error, sizeof error);
     FUZZ_CHECK(good || error[0] != 0);
     static const char plain[] = "0 20 0 0 5\n30 7 0\n";
     if (good && by_size)
-        FUZZ_CHECK(link_light_trace_parse(&trace, "l", plain, sizeof plain - 1, error, sizeof error));
+        FUZZ_CHECK(link_text_parse(&link_light_trace_form, &trace, "l", plain, sizeof plain - 1, error, sizeof error));
     if (good) {
         const link_light light = {&trace, by_size ? &size : NULL, gap, 1400};
         link_burst burst = {0};
