@@ -30,73 +30,67 @@ static bool parse_target(const mp_shell *shell, char *text, mp_request *request,
     return mp_fail(error, "there is no path named \"%.40s\"", text);
 }
 
-/* value, second: the words after the target; second is NULL if there is only one. */
-typedef bool setting_parser(mp_shell *shell, const char *value, const char *second, link_change *change,
-                            char error[MP_ERROR_SIZE]);
+/* The words of a command after its target, and what they are read into. */
+typedef struct {
+    mp_shell *shell;
+    const char *value, *second; /* second is NULL if there is only one */
+    link_change *change;
+    char *error;
+} setting_words;
 
-static bool parse_delay(mp_shell *shell, const char *value, const char *second, link_change *change,
-                        char error[MP_ERROR_SIZE]) {
-    (void)shell, (void)second;
-    change->has_delay = true;
-    return number_parse_ms(value, strlen(value), LINK_MS_MOST, &change->delay_us) ||
-           mp_fail(error, "\"%.40s\" is not a one-way delay in ms (0 to 3600000)", value);
+static bool parse_delay(const setting_words *w) {
+    w->change->has_delay = true;
+    return number_parse_ms(w->value, strlen(w->value), LINK_MS_MOST, &w->change->delay_us) ||
+           mp_fail(w->error, "\"%.40s\" is not a one-way delay in ms (0 to 3600000)", w->value);
 }
 
-static bool parse_loss(mp_shell *shell, const char *value, const char *second, link_change *change,
-                       char error[MP_ERROR_SIZE]) {
+static bool parse_loss(const setting_words *w) {
     char wanted[160];
-    (void)shell, (void)second;
-    change->has_loss = true;
-    return link_loss_parse(&change->loss, value, wanted, sizeof wanted) ||
-           mp_fail(error, "\"%.40s\" is not %s", value, wanted);
+    w->change->has_loss = true;
+    return link_loss_parse(&w->change->loss, w->value, wanted, sizeof wanted) ||
+           mp_fail(w->error, "\"%.40s\" is not %s", w->value, wanted);
 }
 
-static bool parse_trace(mp_shell *shell, const char *value, const char *second, link_change *change,
-                        char error[MP_ERROR_SIZE]) {
+static bool parse_trace(const setting_words *w) {
     struct stat st;
     uint64_t rate;
-    (void)second;
-    if (!link_trace_parse_rate(value, &rate) && stat(value, &st) == 0 && !S_ISREG(st.st_mode))
-        return mp_fail(error, "%.200s is not a file", value);
-    const mp_trace *trace = mp_setup_trace(shell, value, error);
-    change->trace = !trace ? NULL : &trace->trace;
+    if (!link_trace_parse_rate(w->value, &rate) && stat(w->value, &st) == 0 && !S_ISREG(st.st_mode))
+        return mp_fail(w->error, "%.200s is not a file", w->value);
+    const mp_trace *trace = mp_setup_trace(w->shell, w->value, w->error);
+    w->change->trace = !trace ? NULL : &trace->trace;
     return trace;
 }
 
-static bool parse_mtu(mp_shell *shell, const char *value, const char *second, link_change *change,
-                      char error[MP_ERROR_SIZE]) {
-    (void)shell, (void)second;
-    bool good = number_parse(value, strlen(value), &change->mtu_bytes) && change->mtu_bytes >= LINK_MTU_LEAST &&
-                change->mtu_bytes <= LINK_MTU_MOST;
-    return good || mp_fail(error, "\"%.40s\" is not an MTU (%u to %u)", value, LINK_MTU_LEAST, LINK_MTU_MOST);
+static bool parse_mtu(const setting_words *w) {
+    uint64_t *bytes = &w->change->mtu_bytes;
+    bool good = number_parse(w->value, strlen(w->value), bytes) && *bytes >= LINK_MTU_LEAST && *bytes <= LINK_MTU_MOST;
+    return good || mp_fail(w->error, "\"%.40s\" is not an MTU (%u to %u)", w->value, LINK_MTU_LEAST, LINK_MTU_MOST);
 }
 
-static bool parse_duplicate(mp_shell *shell, const char *value, const char *second, link_change *change,
-                            char error[MP_ERROR_SIZE]) {
-    (void)shell, (void)second;
-    change->has_duplicate = true;
-    return number_parse_probability(value, strlen(value), &change->duplicate) ||
-           mp_fail(error, "\"%.40s\" is not a probability (0 to 1)", value);
+static bool parse_probability(const setting_words *w, double *probability) {
+    return number_parse_probability(w->value, strlen(w->value), probability) ||
+           mp_fail(w->error, "\"%.40s\" is not a probability (0 to 1)", w->value);
 }
 
-static bool parse_cross(mp_shell *shell, const char *value, const char *second, link_change *change,
-                        char error[MP_ERROR_SIZE]) {
-    (void)shell, (void)second;
-    change->has_cross = true;
-    return link_cross_parse_rate(value, &change->cross_bps) ||
-           mp_fail(error, "\"%.40s\" is not a rate of at most 10gbps, or off", value);
+static bool parse_duplicate(const setting_words *w) {
+    w->change->has_duplicate = true;
+    return parse_probability(w, &w->change->duplicate);
 }
 
-static bool parse_reorder(mp_shell *shell, const char *value, const char *second, link_change *change,
-                          char error[MP_ERROR_SIZE]) {
-    (void)shell;
-    change->has_reorder = true;
-    if (!number_parse_probability(value, strlen(value), &change->reorder))
-        return mp_fail(error, "\"%.40s\" is not a probability (0 to 1)", value);
-    if (second && !number_parse_ms(second, strlen(second), LINK_MS_MOST, &change->reorder_us))
-        return mp_fail(error, "\"%.40s\" is not a delay in ms (0 to 3600000)", second);
-    return (change->reorder > 0.0) == (change->reorder_us > 0) ||
-           mp_fail(error, "reorder takes a probability above 0 and a delay above 0 in ms, or 0");
+static bool parse_cross(const setting_words *w) {
+    w->change->has_cross = true;
+    return link_cross_parse_rate(w->value, &w->change->cross_bps) ||
+           mp_fail(w->error, "\"%.40s\" is not a rate of at most 10gbps, or off", w->value);
+}
+
+static bool parse_reorder(const setting_words *w) {
+    w->change->has_reorder = true;
+    if (!parse_probability(w, &w->change->reorder))
+        return false;
+    if (w->second && !number_parse_ms(w->second, strlen(w->second), LINK_MS_MOST, &w->change->reorder_us))
+        return mp_fail(w->error, "\"%.40s\" is not a delay in ms (0 to 3600000)", w->second);
+    return (w->change->reorder > 0.0) == (w->change->reorder_us > 0) ||
+           mp_fail(w->error, "reorder takes a probability above 0 and a delay above 0 in ms, or 0");
 }
 
 /* Whether the path supports the change. False with a sentence in error. */
@@ -114,7 +108,7 @@ static bool check_path(const mp_shell *shell, const mp_request *request, const c
 static const struct {
     const char *name;
     size_t words; /* maximum: name, target, values */
-    setting_parser *parse;
+    bool (*parse)(const setting_words *);
 } settings[] = {
     {"delay", 3, parse_delay},     {"loss", 3, parse_loss},   {"trace", 3, parse_trace},
     {"rate", 3, parse_trace},      {"mtu", 3, parse_mtu},     {"duplicate", 3, parse_duplicate},
@@ -156,8 +150,8 @@ bool mp_control_parse(mp_shell *shell, char *line, mp_request *request, char err
     }
     for (size_t i = 0; count >= 3 && i < sizeof settings / sizeof settings[0]; i++) {
         if (count <= settings[i].words && strcmp(words[0], settings[i].name) == 0) {
-            return parse_target(shell, words[1], request, error) &&
-                   settings[i].parse(shell, words[2], words[3], &request->change, error) &&
+            const setting_words given = {shell, words[2], words[3], &request->change, error};
+            return parse_target(shell, words[1], request, error) && settings[i].parse(&given) &&
                    check_path(shell, request, words[1], error);
         }
     }

@@ -17,8 +17,8 @@ static const char *const states[] = {"up", "down", NULL};
 static const char *const nats[] = {"rebind", NULL};
 
 typedef struct {
-    uint64_t at_us, delay_us, mtu_bytes, reorder_us;
-    double reorder, duplicate;
+    uint64_t at_us;
+    link_change change; /* of the numbers only */
     const char *path, *direction, *state, *rate, *cross, *nat, *interface;
 } event_members;
 
@@ -28,12 +28,12 @@ static const setting event_rows[] = {
     {"path", SETTING_TEXT, FIELD(path)},
     {"direction", SETTING_WORD, FIELD(direction), .words = directions},
     {"state", SETTING_WORD, FIELD(state), .words = states},
-    {"delay_ms", SETTING_DECIMAL, FIELD(delay_us), .most = 3600000000u},
+    {"delay_ms", SETTING_DECIMAL, FIELD(change.delay_us), .most = 3600000000u},
     {"rate", SETTING_TEXT, FIELD(rate)},
-    {"mtu", SETTING_WHOLE, FIELD(mtu_bytes), .least = LINK_MTU_LEAST, .most = LINK_MTU_MOST},
-    {"reorder", SETTING_PROBABILITY, FIELD(reorder)},
-    {"reorder_delay_ms", SETTING_DECIMAL, FIELD(reorder_us), .least = 1, .most = 3600000000u},
-    {"duplicate", SETTING_PROBABILITY, FIELD(duplicate)},
+    {"mtu", SETTING_WHOLE, FIELD(change.mtu_bytes), .least = LINK_MTU_LEAST, .most = LINK_MTU_MOST},
+    {"reorder", SETTING_PROBABILITY, FIELD(change.reorder)},
+    {"reorder_delay_ms", SETTING_DECIMAL, FIELD(change.reorder_us), .least = 1, .most = 3600000000u},
+    {"duplicate", SETTING_PROBABILITY, FIELD(change.duplicate)},
     {"cross", SETTING_TEXT, FIELD(cross)},
     {"nat", SETTING_WORD, FIELD(nat), .words = nats},
     {"interface", SETTING_WORD, FIELD(interface), .words = states},
@@ -106,13 +106,8 @@ static bool take_change(link_change *change, const event_members *m, json_t *obj
     change->has_state = state != NULL;
     change->is_up = state == states[0];
     change->has_delay = is_given(object, "delay_ms");
-    change->delay_us = m->delay_us;
-    change->mtu_bytes = m->mtu_bytes;
     change->has_reorder = is_given(object, "reorder");
-    change->reorder = m->reorder;
-    change->reorder_us = m->reorder_us;
     change->has_duplicate = is_given(object, "duplicate");
-    change->duplicate = m->duplicate;
     change->rebinds = m->nat != NULL;
     if ((change->reorder > 0.0) != (change->reorder_us > 0))
         return sim_fail(error, "%sreorder above 0 and reorder_delay_ms go together", where);
@@ -132,6 +127,7 @@ static bool take_event(sim_job *job, json_t *object, const char *where, sim_even
     if (!find_path(job, m.path, &event->path))
         return sim_fail(error, "%spath \"%.40s\" is not the name of a path or bottleneck", where, m.path);
     event->at_us = m.at_us;
+    event->change = m.change;
     event->ways[0] = m.direction != directions[1];
     event->ways[1] = m.direction != directions[0];
     event->has_interface = m.interface != NULL;
