@@ -76,15 +76,12 @@ bool relay_options_read(int argc, char **argv, const relay_own_options *own, rel
     if (own && own->rows)
         tables.table[tables.count++] =
             (setting_table){own->rows, own->into, out->is_server ? SETTING_OF_SERVER : SETTING_OF_PLAYER};
-    int rest = 0;
-    if (!out->help && !settings_read_args(&tables, argc - 1, argv + 1, &out->help, &rest, error))
+    if (!out->help && !settings_read_args(&tables, argc - 1, argv + 1, &out->help, NULL, error))
         return false;
     if (out->help) {
         print_usage(argv[0], own);
         return true;
     }
-    if (rest < argc - 1)
-        return say(error, "There is an argument that is not an option; see --help.");
     if (out->is_server)
         return (out->listen.family != 0 && out->upstream.family != 0) ||
                say(error, "--listen and --upstream are required; see --help.");

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -50,8 +49,9 @@ struct relay {
     const relay_options *options;
     relay_stack ops;
     void *stack;
-    int epoll, listener, signals;
-    int spare; /* reserved descriptor, closed when the process has none left; -1: none */
+    int epoll, listener;
+    sigset_t unblocked; /* signal mask while it waits */
+    int spare;          /* reserved descriptor, closed when the process has none left; -1: none */
     bool has_refused;
     uint64_t now; /* time of the last wake-up */
     relay_stream *streams, *dead;
@@ -416,18 +416,6 @@ static bool listen_locally(relay *r, char *error) {
                      strerror(errno));
 }
 
-static bool watch_signals(relay *r) {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    r->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &r->signals};
-    return r->signals >= 0 && epoll_ctl(r->epoll, EPOLL_CTL_ADD, r->signals, &event) == 0;
-}
-
 relay *relay_new(const relay_options *options, const relay_stack *ops, void *stack, char *error) {
     relay *r = calloc(1, sizeof *r);
     if (!r)
@@ -435,11 +423,13 @@ relay *relay_new(const relay_options *options, const relay_stack *ops, void *sta
     r->options = options;
     r->ops = *ops;
     r->stack = stack;
-    r->listener = r->signals = -1;
+    r->listener = -1;
     r->spare = open_spare();
     r->now = clock_us();
     r->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (r->epoll < 0 || !watch_signals(r)) {
+    signal(SIGPIPE, SIG_IGN);
+    wait_catch_end(&r->unblocked);
+    if (r->epoll < 0) {
         snprintf(error, RELAY_ERROR_BYTES, "Cannot wait for events: %s.", strerror(errno));
         relay_free(r);
         return NULL;
@@ -463,13 +453,13 @@ bool relay_watch(relay *r, int fd) {
 static void wait_and_handle(relay *r) {
     struct epoll_event events[MAX_EVENTS];
     const uint64_t at = r->ops.next_timeout(r->stack), now = clock_us(), left = at > now ? at - now : 0;
-    const int n = wait_events(r->epoll, events, MAX_EVENTS, at == XL_NEVER ? WAIT_FOREVER : left, NULL);
+    const int n = wait_events(r->epoll, events, MAX_EVENTS, at == XL_NEVER ? WAIT_FOREVER : left, &r->unblocked);
     r->now = clock_us();
+    if (wait_is_ended)
+        relay_close(r, "signal", false);
     for (int i = 0; i < n && !r->is_over; i++) {
         void *of = events[i].data.ptr;
-        if (of == &r->signals)
-            relay_close(r, "signal", false);
-        else if (of == &r->listener)
+        if (of == &r->listener)
             accept_streams(r);
         else if (of && ((relay_stream *)of)->fd >= 0)
             stream_ready(of, events[i].events);
@@ -514,7 +504,6 @@ void relay_free(relay *r) {
         close(r->listener);
         unlink(r->options->socket_file);
     }
-    descriptor_close(&r->signals);
     descriptor_close(&r->spare);
     descriptor_close(&r->epoll);
     free(r);
