@@ -94,7 +94,7 @@ class Campaign:
         of_pair = cells(self.runs)
         if pair is not None and pair not in of_pair:
             raise UserError(f"{self.folder}: there is no pair '{pair}'; {near_miss(pair, of_pair)}")
-        return figures.rct_cdf(of_pair[pair or next(iter(of_pair))])
+        return figures.rct_cdf(figures.named_plainly(of_pair[pair or next(iter(of_pair))]))
 
     def _repr_html_(self) -> str:
         return _html(figures_table(self.runs))

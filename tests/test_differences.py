@@ -156,6 +156,22 @@ def test_plays_that_fail_make_a_bound_and_not_a_gap(tmp_path: Path) -> None:
     assert of["rct_p95"].verdict == "higher" and of["rct_p95"].words.startswith("≥ +")
 
 
+def test_a_difference_that_is_a_bound_says_so_and_between_two_bounds_has_no_value(tmp_path: Path) -> None:
+    of = found(runs_of(tmp_path, lambda run, drawn: None, pairs=8))["rct_p95"]
+    assert of.change is not None
+
+    def bounded(at_least: bool, at_most: bool) -> differences.Difference:
+        change = of.change
+        assert change is not None
+        return replace(
+            of, change=replace(change, interval=replace(change.interval, at_least=at_least, at_most=at_most))
+        )
+
+    assert bounded(False, True).words.startswith("≤ ±0 % [") and bounded(True, False).words.startswith("≥ ±0 % [")
+    unknown = bounded(True, True)
+    assert unknown.words.startswith("– [") and differences.record_of(unknown)["difference"] is None
+
+
 def test_the_tail_of_few_plays_is_too_small(tmp_path: Path) -> None:
     of = found(runs_of(tmp_path, lambda run, drawn: None, pairs=1))
     assert of["rct_p99"].verdict == "n too small" and of["rct_median"].verdict == "alike"

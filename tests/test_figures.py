@@ -13,7 +13,7 @@ from conftest import FakeRun
 from railyard.base.paths import ROOT
 from railyard.figures.figure import Point, point_of
 from railyard.figures.rows import EFFICIENCY, FIGURES, REBUFFER_RATE, REDUNDANCY, REINJECTION_COST
-from railyard.results.records import load_run
+from railyard.results.records import Chunk, load_run
 from railyard.stats.bootstrap import Layout
 
 # What only a figure may divide by, or subtract from, another quantity; and what only a figure may take a quantile of.
@@ -139,6 +139,13 @@ def test_a_quantile_is_a_bound_if_a_bound_could_move_it() -> None:
     assert point_of([(1.0, True), high], 0.5) == Point(1.0)
     assert point_of([low, (2.0, True)], 1, upper=True) == Point(2.0)
     assert point_of([(1.0, True), high], 0.5, upper=True) == Point(1.0, at_most=True)
+
+
+def test_the_efficiency_of_requests_that_never_completed_is_an_upper_bound(tmp_path: Path) -> None:
+    waited = Chunk(0, 0.0, 9.0, completed=False, bytes=1, oracle_s=1.0)
+    runs = [replace(load_run(FakeRun(seed=seed).write(tmp_path)), chunks=[waited]) for seed in range(6)]
+    level = EFFICIENCY.level(runs, Layout.of_independent(6))
+    assert level is not None and level.text().startswith("≤ 0.11 [")
 
 
 def test_the_interval_of_a_share_that_is_bounded_above_is_that_of_what_lacks_to_one(tmp_path: Path) -> None:

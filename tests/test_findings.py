@@ -16,10 +16,10 @@ from railyard.figures.rows import RCT_P95, RCT_P99
 from railyard.report import write_report
 from railyard.results import differences
 from railyard.results.aggregate import cells
-from railyard.results.findings import Findings, find
+from railyard.results.findings import Findings, _rates, find
 from railyard.results.records import load_campaign
 from railyard.results.tables import columns_of, same_in_words
-from railyard.stats.intervals import TOO_SMALL
+from railyard.stats.intervals import TOO_SMALL, Interval
 
 Make = Callable[..., Path]
 SCHEMES = {"sp": "sp", "sp:lte": "sp", "cm": "cm", "vanilla-mp": "vanilla-mp", "xlink": "xlink"}
@@ -89,6 +89,11 @@ def test_of_few_plays_the_figures_are_told_and_nothing_is_decided(make_campaign:
     ]
     said = " ".join([findings.headline, *findings.of_pair["p1"]])
     assert not any(word in said for word in ("helps", "does harm", "shortens", "as well as")), "no rule of thumb"
+
+
+def test_a_rate_without_an_interval_is_marked_as_a_bound() -> None:
+    levels = {"sp": replace(Interval.alone(1.2), at_least=True), "xlink": Interval.alone(0.05)}
+    assert _rates(levels, ["xlink", "sp"], "", None).endswith("n too small: xlink 5.0, sp ≥ 120.0")
 
 
 def test_where_nothing_stalls_no_scheme_is_praised_for_it(make_campaign: Make) -> None:

@@ -269,6 +269,11 @@ def test_a_difference_to_censored_values_holds_whatever_they_were() -> None:
     unknown = changes.change(theirs_median, theirs_median, layout)
     assert unknown is not None and unknown.interval.low <= 0 <= unknown.interval.high == math.inf
     assert unknown.p_less > 0.9 and unknown.p_more > 0.9, "two censored medians: nothing is known"
+    worse = changes.change(theirs_median, ours_median, layout)
+    assert worse is not None
+    assert [one.interval.bound for one in (better, worse)] == ["≤ ", "≥ "]
+    assert unknown.interval.is_unknown and not better.interval.is_unknown
+    assert better.interval.text().startswith("≤ -0.98 [")
 
 
 # --- verdicts ---------------------------------------------------------------------------------------------------------

@@ -94,6 +94,21 @@ def test_the_last_line_of_a_player_that_died_writing_is_left_out(make_campaign: 
     assert len(load_run(log.parent).chunks) == 2
 
 
+def test_a_name_is_text_in_a_figure_and_a_bound_is_marked(make_campaign: Make) -> None:
+    """Plotly takes `<b>` in a name as a tag."""
+    never = FakeRun(label="2024-05-01", outcome="connection_lost", rct_s=[], unfinished_s=[30.0], first_frame_s=None)
+    out = make_campaign(FakeRun(label="a<b>&c"), never, FakeRun(label="sp", scheme="sp"))
+    page = write_report(*load_campaign(out), out).read_text()
+    figures = [json.loads(text) for text in re.findall(r'data-figure="[^"]+">(.*?)</script>', page, re.DOTALL)]
+    drawn = json.dumps(figures)
+    assert "a&lt;b&gt;&amp;c" in drawn and "a<b>" not in drawn
+    bars = [one for one in figures if one["data"][0]["type"] == "bar"]
+    assert {one["layout"]["yaxis"]["type"] for one in bars} == {"category"}, "a label that reads as a date"
+    starts = next(one for one in bars if one["layout"]["xaxis"]["title"]["text"] == "first-frame latency, s")
+    assert [note["text"] for note in starts["layout"]["annotations"]] == ["0.40", "≥ 30.60", "0.40"]
+    assert starts["data"][0]["hovertext"] == ["0.40", "≥ 30.60", "0.40"]
+
+
 def test_schemes_that_share_no_place_are_not_compared(make_campaign: Make) -> None:
     """sp was played on six pairs, vanilla-mp on five of them, xlink on a seventh only."""
     runs = [FakeRun(pair=f"p{n}", label="sp", scheme="sp") for n in range(6)]

@@ -117,6 +117,22 @@ def test_nothing_is_wider_than_a_phone_and_in_the_dark_ink_and_paper_change_plac
     page.close()
 
 
+def test_long_names_and_names_like_markup_are_shown_as_they_are(
+    browser: Browser, make_campaign: Callable[..., Path]
+) -> None:
+    names, pair = ("a<b>&c", "L" * 48), "x" * 64
+    out = make_campaign(*[FakeRun(pair=pair, label=name) for name in names], FakeRun(pair="q"), FakeRun(pair="r"))
+    page = browser.open(write_report(*load_campaign(out), out), width=PHONE_WIDTH, height=PHONE_HEIGHT)
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE_WIDTH
+    assert page.evaluate(OVERFLOWS) == []
+    legends = page.evaluate("[...document.querySelectorAll('.plot .legendtext')].map(one => one.textContent)")
+    assert set(names) < set(legends)
+    page.evaluate("document.querySelectorAll('details.data').forEach(d => { d.open = true; })")
+    page.wait_until("document.querySelectorAll('details.data table').length > 9")
+    assert any(row[0] == "a<b>&c" for table in page.evaluate(VALUES) for row in table)
+    page.close()
+
+
 def test_the_keyboard_comes_first_to_the_content_then_everywhere(browser: Browser, campaign: Path) -> None:
     page = browser.open(campaign / "report.html")
     press(page, "Tab", 9)

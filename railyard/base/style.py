@@ -7,6 +7,7 @@ dash distinguishes curves, and the pattern bars.
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,6 +105,11 @@ TEMPLATE: dict[str, Any] = {
     },
     "data": {"bar": [{"type": "bar", "marker": _BARS}]},
 }
+
+
+def plain(text: str) -> str:
+    """A name as text of a figure: plotly takes `<` and `&` as the beginning of a tag or an entity."""
+    return html.escape(text, quote=False)
 
 
 def layout(height: int, **more: Any) -> dict[str, Any]:

@@ -43,8 +43,12 @@ class Point:
     at_least: bool = False
     at_most: bool = False
 
+    @property
+    def bound(self) -> str:
+        return "≥ " if self.at_least else "≤ " if self.at_most else ""
+
     def text(self, form: str) -> str:
-        return f"{'≥ ' if self.at_least else '≤ ' if self.at_most else ''}{self.value:{form}}"
+        return f"{self.bound}{self.value:{form}}"
 
 
 class Pool(Protocol):
@@ -126,7 +130,8 @@ class Quantile:
         interval = quantiles.quantile(self.sample(plays, layout), self.q)
         if interval is None or not self.upper:
             return interval
-        return replace(interval, value=1 - interval.value, low=1 - interval.high, high=1 - interval.low)
+        turned = replace(interval, value=1 - interval.value, low=1 - interval.high, high=1 - interval.low)
+        return replace(turned, at_least=False, at_most=interval.at_least)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -19,9 +19,11 @@ from railyard.base.style import (
     VERMILION,
     LineStyle,
     layout,
+    plain,
     scheme_styles,
 )
 from railyard.base.words import listed
+from railyard.figures.figure import Point
 from railyard.figures.rows import RCT_MAX, RCT_MEDIAN, RCT_P95, RCT_P99
 from railyard.results.aggregate import Cell
 from railyard.results.differences import ALL, Difference
@@ -38,6 +40,11 @@ RCT_AXIS = {
     "tickvals": _TICKS,
     "ticktext": [f"{tick:g}" for tick in _TICKS],
 }
+
+
+def named_plainly(row: list[Cell]) -> list[Cell]:
+    """The cells for the functions below, which take labels as texts of plotly."""
+    return [replace(cell, label=plain(cell.label)) for cell in row]
 
 
 def _styles(row: list[Cell]) -> dict[str, LineStyle]:
@@ -186,7 +193,8 @@ def _schemes_down(row: list[Cell], height: int, **more: object) -> go.Figure:
     """A figure with a row for each scheme, from the top. `height`: the height of everything except the rows, in
     pixels."""
     labels = [cell.label for cell in row][::-1]
-    down = {"categoryorder": "array", "categoryarray": labels, "showgrid": False, "range": [-0.6, len(row) - 0.4]}
+    order = {"type": "category", "categoryorder": "array", "categoryarray": labels}
+    down = order | {"showgrid": False, "range": [-0.6, len(row) - 0.4]}
     return go.Figure(layout=layout(height + ROW_PX * len(row), yaxis=down, **more))
 
 
@@ -194,8 +202,12 @@ def _schemes_down(row: list[Cell], height: int, **more: object) -> go.Figure:
 class Level:
     """A figure of one scheme as a bar shows it. `ends`: None without an interval."""
 
-    value: float | None
+    point: Point | None
     ends: Interval | None = None
+
+    @property
+    def value(self) -> float | None:
+        return None if self.point is None else self.point.value
 
     @property
     def top(self) -> float:
@@ -204,12 +216,10 @@ class Level:
     def scaled(self, by: float) -> Level:
         known = self.ends is not None and self.ends.known
         ends = self.ends.mapped(lambda end: by * end) if self.ends and known else None
-        return Level(None if self.value is None else by * self.value, ends)
+        return Level(self.point and replace(self.point, value=by * self.point.value), ends)
 
     def words(self, digits: int, unit: str) -> str:
-        if self.value is None:
-            return "–"
-        return f"{self.value:.{digits}f}{unit}"
+        return "–" if self.point is None else f"{self.point.text(f'.{digits}f')}{unit}"
 
     def hover(self, digits: int, unit: str) -> str:
         ends = f" [{self.ends.ends(lambda end: f'{end:.{digits}f}')}]" if self.ends else ""
@@ -246,7 +256,7 @@ def bars(row: list[Cell], levels: list[Level], axis: str, digits: int) -> go.Fig
 
 def path_bytes(row: list[Cell]) -> go.Figure:
     """Bytes that each path's downlink delivered, stacked, mean over the runs."""
-    across = {"title": {"text": "MB delivered downlink, mean per run"}}
+    across = {"title": {"text": "MB delivered downlink, mean per run"}, "rangemode": "nonnegative"}
     legend = {"traceorder": "normal"}
     figure = _schemes_down(row, 96, margin={"t": 34}, xaxis=across, barmode="stack", legend=legend)
     names = next((list(cell.down_bytes) for cell in row if cell.runs), [])
@@ -378,4 +388,4 @@ def forest(differences: Sequence[Difference]) -> go.Figure:
 
 def _compared(one: Difference) -> str:
     of_pair = "" if one.pair == ALL else f"{one.pair}: "
-    return f"{of_pair}{one.label} to {one.against}, {one.figure.title}"
+    return plain(f"{of_pair}{one.label} to {one.against}, {one.figure.title}")

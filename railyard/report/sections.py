@@ -409,7 +409,7 @@ class PairFigure:
 
 def pair_figures(context: Context, pair: str, row: list[Cell]) -> Iterator[PairFigure]:
     """The figures of a pair, in the order of the page."""
-    row = [cell.measured for cell in row]
+    row = figures.named_plainly([cell.measured for cell in row])
     measured = [run for cell in row for run in cell.runs]
     runs = measured or [run for run in context.runs if run.pair == pair]
     duration_s = max((run.buffer_s[-1][0] for run in runs if run.buffer_s), default=1.0) + SERIES_PADDING_S
@@ -459,11 +459,7 @@ def _has(row: list[Cell], of: Figure) -> bool:
 
 
 def _bars(context: Context, row: list[Cell], of: Figure) -> PairFigure:
-    points = [cell.point(of) for cell in row]
-    levels = [
-        figures.Level(point.value if point else None, context.interval(row, cell, of))
-        for cell, point in zip(row, points, strict=True)
-    ]
+    levels = [figures.Level(cell.point(of), context.interval(row, cell, of)) for cell in row]
     name, ends = of.name_in_definition, _with_intervals([one.ends for one in levels])
     drawn = figures.bars(row, levels, f"{name}, {of.unit}", of.bar_digits or 0)
     return PairFigure(f"{BAR}{of.name}", drawn, f"{name[0].upper()}{name[1:]}: {of.meaning}{ends}")

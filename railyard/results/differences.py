@@ -165,9 +165,9 @@ class Difference:
         if change is None:
             return "–"
         interval = change.interval
-        said = f"{'≥ ' if interval.at_least else ''}{_signed(interval.value, self.figure)}"
         unit = " %" if self.figure.is_relative else " points"
-        return f"{said}{unit} [{interval.ends(lambda end: _signed(end, self.figure))}]"
+        said = "–" if interval.is_unknown else f"{interval.bound}{_signed(interval.value, self.figure)}{unit}"
+        return f"{said} [{interval.ends(lambda end: _signed(end, self.figure))}]"
 
     @property
     def needs(self) -> str:
@@ -472,7 +472,7 @@ def record_of(one: Difference) -> dict[str, Any]:
         "against": one.against,
         "figure": one.figure.name,
         "relative": one.figure.is_relative,
-        "difference": interval.value if interval is not None else None,
+        "difference": interval.value if interval is not None and not interval.is_unknown else None,
         "low": interval.low if interval is not None and known else None,
         "high": interval.high if interval is not None and known else None,
         "verdict": one.verdict,

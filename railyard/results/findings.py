@@ -365,7 +365,7 @@ def _rates(levels: dict[str, Interval | None], order: Sequence[str], of: str, fe
     known = [(label, level) for label in order if (level := levels[label]) is not None]
     if not known:
         return "No play showed a frame, so none has a rebuffer rate"
-    figures = ", ".join(f"{label} {100 * level.value:.1f}" for label, level in known)
+    figures = ", ".join(f"{label} {level.bound}{100 * level.value:.1f}" for label, level in known)
     return f"Rebuffer rate in %, without an interval, {few or TOO_SMALL}: {figures}"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from railyard.base.lists import grouped
-from railyard.base.style import layout, scheme_styles
+from railyard.base.style import layout, plain, scheme_styles
 from railyard.figures.rows import EFFICIENCY, FIRST_FRAME, REDUNDANCY
 from railyard.report.figures import RCT_AXIS
 from railyard.report.sections import Drawing, embedded
@@ -84,13 +84,13 @@ def _trace(name: str, label: str, points: list[Any], style: Any, scale: float) -
     return {
         "type": "scatter",
         "mode": "lines+markers",
-        "name": label,
+        "name": plain(label),
         "x": [scale * value for value, *_ in points],
         "y": [share for _, share, *_ in points],
         "customdata": [[link, run_id] for link, (_, _, run_id, _) in zip(links, points, strict=True)],
         "line": {"color": style.colour, "dash": style.dash, "shape": "hv", "width": 1.8},
         "marker": {"color": style.colour, "symbol": style.symbol, "size": 6},
-        "hovertemplate": f"{label}: %{{y:.1%}} within %{{x:.3f}}<br>%{{customdata[1]}}<extra></extra>",
+        "hovertemplate": f"{plain(label)}: %{{y:.1%}} within %{{x:.3f}}<br>%{{customdata[1]}}<extra></extra>",
     }
 
 

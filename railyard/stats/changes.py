@@ -77,16 +77,17 @@ def change(
     decreases with `theirs`.
 
     With censored values the lower end uses the lower bound of ours and the upper bound of theirs, and the upper end
-    the opposite, so that the result holds for any censored values.
+    the opposite, so that the result holds for any censored values. Between two censored figures the value is unknown.
     """
     value = float(how(ours[0], theirs[0])[0])
     lows, highs = how(ours[0], theirs[1]), how(ours[1], theirs[0])
+    at_least, at_most = (not math.isfinite(float(side[1][0])) for side in (ours, theirs))
     if not math.isfinite(value):
         return None
     lows, highs = np.where(np.isnan(lows), -math.inf, lows)[1:], np.where(np.isnan(highs), math.inf, highs)[1:]
-    at_least = not math.isfinite(float(ours[1][0]))
     wide, inner = (
-        Interval(value, *ends(lows, highs, layout, level), at_least=at_least) for level in (LEVEL, 1 - 2 * (1 - LEVEL))
+        Interval(value, *ends(lows, highs, layout, level), at_least=at_least, at_most=at_most)
+        for level in (LEVEL, 1 - 2 * (1 - LEVEL))
     )
     p_less, p_more = _p_value(highs, value, layout), _p_value(-lows, -value, layout)
     return Change(wide, p_less, p_more, inner, layout.units, layout.unit_words)

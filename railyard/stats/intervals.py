@@ -40,11 +40,22 @@ class Interval:
     """The value is a lower bound: it was computed from censored values."""
     carried: bool = True
     """False for a quantile that a sample of this size does not carry, even if its values are independent."""
+    at_most: bool = False
+    """The value is an upper bound."""
 
     @classmethod
     def alone(cls, value: float) -> Interval:
         """A figure whose interval is unknown."""
         return cls(value, -math.inf, math.inf)
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nothing is known of the value: it is the difference of two lower bounds."""
+        return self.at_least and self.at_most
+
+    @property
+    def bound(self) -> str:
+        return "≥ " if self.at_least else "≤ " if self.at_most else ""
 
     @property
     def known(self) -> bool:
@@ -70,8 +81,7 @@ class Interval:
         return Interval(-self.value + 0.0, -self.high + 0.0, -self.low + 0.0)
 
     def text(self, form: str = ".2f") -> str:
-        value = f"{'≥ ' if self.at_least else ''}{number(self.value, form)}"
-        return f"{value} [{self.ends(lambda end: number(end, form))}]"
+        return f"{self.bound}{number(self.value, form)} [{self.ends(lambda end: number(end, form))}]"
 
     def ends(self, said: Callable[[float], str], between: str = ", ") -> str:
         """Both ends as text, "…" for an unknown one."""

@@ -125,7 +125,7 @@ def value(figure: Figure, runs: Sequence[Run], label: str, pair: str = ALL) -> f
 def value_words(figure: Figure, runs: Sequence[Run], label: str, pair: str) -> str:
     """The value on a pair, with ≥ if it includes requests that never completed."""
     interval = level(figure, runs, label, pair)
-    return "–" if interval is None else f"{'≥ ' if interval.at_least else ''}{interval.value:.2f}"
+    return "–" if interval is None else f"{interval.bound}{interval.value:.2f}"
 
 
 def labels_of(runs: Sequence[Run]) -> list[str]:

@@ -106,7 +106,7 @@
       const at = names ? x.tickvals.findIndex(function (one) { return Math.abs(one - value) < 0.5; }) : -1;
       return at < 0 ? value : names[at];
     };
-    return { title: title ? title.text.replace(/<\/?b>/g, "") : "", x: words(x), y: words(y), named: named };
+    return { title: title ? title.text : "", x: words(x), y: words(y), named: named };
   }
 
   function common(panels, name, otherwise) {
@@ -114,12 +114,17 @@
     return panels.every(function (one) { return one[name] === first; }) ? first || otherwise : otherwise;
   }
 
+  // Names in figures are escaped, because plotly takes them as HTML.
+  function withoutTags(text) {
+    return new DOMParser().parseFromString(text, "text/html").body.textContent;
+  }
+
   // One row a point, as the figure has them; a screen reader reads what the eye sees.
   function valuesTable(place) {
     const table = document.createElement("table");
     const add = function (row, tag, text) {
       const cell = document.createElement(tag);
-      cell.textContent = text;
+      cell.textContent = withoutTags(text);
       if (tag === "th") cell.scope = "col";
       row.appendChild(cell);
     };
