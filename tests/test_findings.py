@@ -92,8 +92,8 @@ def test_of_few_plays_the_figures_are_told_and_nothing_is_decided(make_campaign:
 
 
 def test_a_rate_without_an_interval_is_marked_as_a_bound() -> None:
-    levels: dict[str, Interval | None] = {"sp": replace(Interval.alone(1.2), at_least=True)}
-    levels["xlink"] = Interval.alone(0.05)
+    levels: dict[str, Interval | None]
+    levels = {"sp": replace(Interval.alone(1.2), at_least=True), "xlink": Interval.alone(0.05)}
     assert _rates(levels, ["xlink", "sp"], "", None).endswith("n too small: xlink 5.0, sp ≥ 120.0")
 
 
