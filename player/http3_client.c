@@ -80,7 +80,7 @@ static void leave(http3_client *t) {
     http3_client_add_path_stats(t, t->past_stats);
     for (unsigned i = 0; i < t->count; i++)
         t->requests[i].waits |= t->requests[i].open;
-    if (t->is_going)
+    if (t->is_going || !http3_client_is_asking(t))          /* the path has no fault */
         t->last_path = t->in_use->path + t->path_count - 1; /* next_path() then returns the same path */
     t->in_use = NULL;
     t->is_going = false;
@@ -162,7 +162,7 @@ static void on_end_of_use(http3_client *t, const xl_event *closed) {
     }
     leave(t);
     describe_close(closed, t->why);
-    t->again_at = t->now;
+    t->again_at = http3_client_is_asking(t) ? t->now : XL_NEVER;
 }
 
 static void on_event(http3_client *t, const xl_event *event) {
@@ -400,7 +400,7 @@ static void leave_for_another(http3_client *t, uint64_t now) {
     leave(t);
     left->is_left = true;
     xl_connection_close(left->connection, H3_NO_ERROR, is_silent ? "nothing was heard" : "after GOAWAY", now);
-    t->again_at = now;
+    t->again_at = http3_client_is_asking(t) ? now : XL_NEVER;
 }
 
 static void connect_again(http3_client *t, uint64_t now) {

@@ -24,7 +24,8 @@ typedef struct {
  * others are closed. Attempts start:
  * - with racing (quic_settings.race_us) one after the other on the next path, as in Happy Eyeballs (RFC 8305), because
  *   QUIC keeps a handshake on one path (RFC 9000 section 9);
- * - with quic_settings.reconnect, if no connection is confirmed within reconnect_us, or if the connection ends.
+ * - with quic_settings.reconnect, if no connection is confirmed within reconnect_us, or if the connection ends and a
+ *   request is open or is made later.
  * A new connection requests incomplete ranges again, from the first missing byte. */
 typedef struct {
     xl_connection *connection; /* NULL: free slot */

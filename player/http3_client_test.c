@@ -12,6 +12,7 @@
 #define REQUESTS      2
 #define REQUEST_BYTES 100000
 #define SESSIONS      4
+#define IDLE_US       5000000
 
 typedef struct {
     uint64_t now;
@@ -159,6 +160,7 @@ static void start(world *w) {
     assert_true(http3_client_open_path(w->client, 0, &paths[0].local, w->now, error));
     xl_config_init(&c);
     c.is_server = true;
+    c.limits.idle_timeout_us = IDLE_US;
     c.alpn = "h3";
     c.credentials = w->credentials[1];
     assert_int_equal(0, xl_random_key_from_seed(1, "server", c.random_key));
@@ -224,6 +226,20 @@ WORLD_TEST(a_server_that_closes_after_goaway_is_connected_to_again) {
     xl_connection_close(w->connection[0], H3_NO_ERROR, "", w->now);
     run(w, 1000000);
     assert_true(w->done[0] && w->done[1] && !w->is_closed);
+}
+
+WORLD_TEST(a_player_that_asks_for_nothing_stays_closed_until_its_next_request) {
+    start(w);
+    ask(w, 0);
+    run(w, 3 * IDLE_US);
+    assert_true(w->done[0] && !w->is_closed);
+    assert_int_equal(1, w->sessions);
+    assert_int_equal(XL_NEVER, http3_client_next_timeout(w->client));
+    ask(w, 1);
+    assert_int_equal(w->now, http3_client_next_timeout(w->client));
+    run(w, 1000000);
+    assert_true(w->done[1] && !w->is_closed);
+    assert_int_equal(2, w->sessions);
 }
 
 TEST_MAIN(NULL, NULL)

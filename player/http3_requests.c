@@ -52,9 +52,14 @@ bool http3_client_request(http3_client *t, uint64_t id, uint64_t first, uint64_t
     for (unsigned i = 0; i < t->count && !free_slot; i++)
         if (!t->requests[i].open)
             free_slot = &t->requests[i];
-    if (!t->in_use || t->over || !free_slot)
+    if (!t->connected || t->over || !free_slot)
         return false;
     *free_slot = (client_request){.id = id, .first = first, .last = last};
+    if (!t->in_use) {
+        free_slot->open = free_slot->waits = true;
+        t->again_at = t->again_at == XL_NEVER ? now : t->again_at;
+        return true;
+    }
     if (!submit(t, free_slot, now))
         return false;
     free_slot->open = true;

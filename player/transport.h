@@ -111,7 +111,7 @@ typedef struct {
     player_transport *(*create)(const player_transport_config *, const player_transport_callbacks *, uint64_t now,
                                 char *error);
     /* Requests bytes first..last (inclusive). `id` is chosen by the caller, unique among all requests. False: not
-     * possible now (not connected, or `concurrency` requests are open). */
+     * possible now (never connected, or `concurrency` requests are open). */
     bool (*request)(player_transport *, uint64_t id, uint64_t first, uint64_t last, uint64_t now);
     void (*step)(player_transport *, uint64_t now);
     uint64_t (*next_timeout)(const player_transport *); /* absolute; XL_NEVER for none */
