@@ -76,6 +76,7 @@ def test_on_the_wall_clock_the_lengths_of_the_videos_tell(tmp_path: Path) -> Non
     specs = resolve(checked, document)
     one, two = (estimate(specs, "all", jobs, tmp_path).seconds for jobs in (1, 2))
     assert one == pytest.approx(6 * (2 + 1.5)) and two == pytest.approx(one / 2)
+    assert "without stalls" in estimate(specs, "all", 1, tmp_path).basis
 
 
 def test_qlogs_take_space_and_of_the_worst_less(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Estimates a campaign before its first run: time and disk space.
 
-On the wall clock a run takes as long as its video. In virtual time the bytes of the video decide: at the rate
-of recorded runs in the folder of results or, if there are too few, at that measured on another machine.
+On the wall clock a run takes as long as its video and its stalls, which are unknown and left out. In virtual time the
+bytes of the video decide: at the rate of recorded runs in the folder of results or, if there are too few, at that
+measured on another machine.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def estimate(specs: Sequence[RunSpec], qlog: Qlog, jobs: int, results: Path | No
         again = sum(worst.values()) if first.is_same_with_qlogs else 0.0
         seconds = of_byte.seconds * (sum(video) + again) / max(1, min(jobs, os.cpu_count() or 1, len(specs)))
     else:
-        seconds, basis = planned_s(specs, jobs), "the lengths of the videos (void runs are repeated after them)"
+        seconds, basis = planned_s(specs, jobs), "the lengths of the videos without stalls and repeated void runs"
     captured = sum(size for spec, size in zip(specs, video, strict=True) if spec.pcap)
     used = sum(video) * of_byte.link_logs + kept * of_byte.qlogs + captured * CAPTURES
     return Estimate(len(specs), seconds, used, basis)
