@@ -12,11 +12,11 @@ import pytest
 
 from conftest import FakeRun
 from railyard.figures.figure import Figure
-from railyard.figures.rows import RCT_P95, RCT_P99
+from railyard.figures.rows import RCT_P95, RCT_P99, REBUFFER_RATE
 from railyard.report import write_report
 from railyard.results import differences
 from railyard.results.aggregate import cells
-from railyard.results.findings import Findings, _rates, find
+from railyard.results.findings import Findings, _rates, compared, find
 from railyard.results.records import load_campaign
 from railyard.results.tables import columns_of, same_in_words
 from railyard.stats.intervals import TOO_SMALL, Interval
@@ -153,6 +153,25 @@ def test_a_difference_of_a_third_that_varies_as_much_is_not_decided_and_the_runs
     assert "): not decided. Difference to it: xlink: rebuffer rate " in against
     assert re.search(r"Some \d+ runs instead of 8 would decide what is open with probability 80 %", against), against
     assert findings.headline.startswith("Which scheme stalls least is not decided. ")
+
+
+def test_one_figure_decides_a_scheme_and_the_slowest_scheme_decides_the_claim(make_campaign: Make) -> None:
+    runs = []
+    for seed in range(201, 209):
+        drawn = random.Random(seed)
+        for label, factor in (("sp", 1.0), ("vanilla-mp", 0.8), ("xlink", 0.7)):
+            stalled_s, tail_s = (factor * drawn.lognormvariate(0, spread) for spread in (0.6, 0.9))
+            runs.append(replace(played(label, 3 * stalled_s, tail_s), seed=seed, start_offset_ms=60_000 * seed))
+    loaded = load_campaign(make_campaign(*runs))[1]
+    by_comparison, findings = compared(loaded), find(loaded)
+    needs = [
+        sorted(by_comparison["p1", label, "sp"][figure.name].needs_here[0] for figure in (REBUFFER_RATE, RCT_P95))
+        for label in ("vanilla-mp", "xlink")
+    ]
+    assert all(0 < fewest < most for fewest, most in needs) and needs[0][0] != needs[1][0]
+    assert findings is not None
+    [against, *_] = findings.of_pair["p1"]
+    assert f"Some {max(fewest for fewest, _ in needs)} runs instead of 8 would" in against
 
 
 def test_schemes_that_play_the_same_are_not_called_better(make_campaign: Make) -> None:
