@@ -13,16 +13,19 @@
 
 typedef enum { H3_FRAME_OTHER, H3_FRAME_OF_IDENTIFIER, H3_FRAME_PRIORITY_UPDATE } h3_frame_kind;
 
+#define H3_OPENING_BYTES 47 /* a control stream begins with SETTINGS, about 20 bytes */
+
 /* One unidirectional stream of the client. Its first bytes tell whether it is the control stream. */
 typedef struct h3_control {
     struct h3_control *next;
     uint64_t id;
-    uint64_t left;               /* bytes of the frame's payload */
-    h3_frame_kind kind;          /* of the frame */
-    uint8_t part;                /* the next part of the stream */
-    uint8_t head_bytes, head[8]; /* of an incomplete varint */
-    uint8_t held;                /* byte that is held back … */
-    bool has_held;               /* … if any */
+    uint64_t left;                                    /* bytes of the frame's payload */
+    h3_frame_kind kind;                               /* of the frame */
+    uint8_t part;                                     /* the next part of the stream */
+    uint8_t head_bytes, head[8];                      /* of an incomplete varint */
+    uint8_t held;                                     /* byte that is held back … */
+    bool has_held;                                    /* … if any */
+    uint8_t opening_bytes, opening[H3_OPENING_BYTES]; /* its first bytes, which restore nghttp3 after a rest */
 } h3_control;
 
 /* room: one free byte, then the len received bytes. is_last: the stream ends. Returns the bytes for nghttp3, including

@@ -262,7 +262,7 @@ static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
             }
             if (len == 0 && !fin)
                 continue;
-            h3_note_opening(s, id, data, len);
+            h3_note_opening(s, c, data, len);
         }
         take_settings(s, id, data, len, now);
         if (s->failed)
@@ -283,7 +283,6 @@ static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
 /* Handles RESET_STREAM. */
 static void on_reset(h3_session *s, uint64_t id, uint64_t error_code, uint64_t now) {
     if (!is_client_bidi(id)) {
-        h3_forget_opening(s, id);
         h3_forget_control(s, id);
         int rv = nghttp3_conn_close_stream(s->h3, (int64_t)id, error_code);
         if (rv != 0 && rv != NGHTTP3_ERR_STREAM_NOT_FOUND)
@@ -334,7 +333,6 @@ static void on_done(h3_session *s, uint64_t id, uint64_t now) {
         rv = 0;
     if (rv != 0)
         fail(s, rv, now);
-    h3_forget_opening(s, id);
     h3_forget_control(s, id);
     h3_stream *st = h3_stream_find(s, (int64_t)id);
     if (st) /* nghttp3 did not know the stream, so it has not called on_stream_close() */

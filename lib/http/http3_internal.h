@@ -9,9 +9,7 @@
 #include "http/http3_log.h"
 #include "http/settings.h"
 
-#define H3_METHOD_BYTES  16
-#define H3_OPENING_BYTES 47 /* a control stream begins with SETTINGS, about 20 bytes */
-#define H3_OPENINGS      4  /* the peer's control stream, QPACK's two, and a reserved one */
+#define H3_METHOD_BYTES 16
 
 /* One request and its response. */
 typedef struct h3_stream {
@@ -45,12 +43,6 @@ typedef struct h3_stream {
     json_t *fields, *sent_fields;
 } h3_stream;
 
-/* The first bytes of a unidirectional stream of the client. */
-typedef struct {
-    uint64_t id;
-    uint8_t len, bytes[H3_OPENING_BYTES];
-} h3_opening;
-
 struct h3_session {
     xl_connection *connection;
     nghttp3_conn *h3; /* NULL: the session rests */
@@ -69,10 +61,8 @@ struct h3_session {
     h3_peer_settings peer, peer_remembered; /* client: limits of requests; those of the resumed session */
     bool has_remembered;
     uint64_t max_client_streams;
-    h3_opening opening[H3_OPENINGS]; /* server: input to restore nghttp3 after a rest */
-    size_t opening_count;
     h3_control *controls; /* server: one for each unidirectional stream of the client */
-    bool is_restless;     /* nghttp3 has state that opening[] cannot restore */
+    bool is_restless;     /* nghttp3 has state that their first bytes cannot restore */
     size_t heads_bytes;   /* server: sum of the streams' head_bytes */
 };
 
@@ -92,10 +82,9 @@ void h3_stream_abort(h3_session *, h3_stream *, uint64_t error_code);
 /* Creates nghttp3's part of the session, at first or after a rest. Returns 0 or nghttp3's error. */
 int h3_make(h3_session *);
 int h3_bind(h3_session *); /* binds the critical streams */
-/* Server: stores bytes of a unidirectional stream for h3_wake(), or forgets them. */
-void h3_note_opening(h3_session *, uint64_t id, const uint8_t *data, size_t len);
-void h3_forget_opening(h3_session *, uint64_t id);
-/* Finds or creates the filter of a client's unidirectional stream; NULL: out of memory. */
+/* Server: stores bytes of a unidirectional stream for h3_wake(). */
+void h3_note_opening(h3_session *, h3_control *, const uint8_t *data, size_t len);
+/* Finds or creates the record of a client's unidirectional stream; NULL: out of memory. */
 h3_control *h3_control_of(h3_session *, uint64_t id);
 void h3_forget_control(h3_session *, uint64_t id);
 /* Restores nghttp3 after a rest. Returns 0 or nghttp3's error. */

@@ -8,8 +8,9 @@
 
 #include "http/http3_internal.h"
 
-#define SPARSE_FROM 8192
-#define MAX_VECS    4
+#define SPARSE_FROM   8192
+#define MAX_VECS      4
+#define MOST_CONTROLS 4 /* of a session that rests: the peer's control stream, QPACK's two, and a reserved one */
 
 /* Returns the pages of a large block to the kernel. nghttp3 allocates 44 kB for 64 streams and 8 kB for stream IDs at
  * once, and uses both from the beginning. So unused pages take no memory, even if malloc() reuses a block, and neither
@@ -69,44 +70,24 @@ int h3_bind(h3_session *s) {
     return rv != 0 ? rv : nghttp3_conn_bind_qpack_streams(s->h3, (int64_t)s->critical[1], (int64_t)s->critical[2]);
 }
 
-void h3_note_opening(h3_session *s, uint64_t id, const uint8_t *data, size_t len) {
-    size_t i = 0;
-    while (i < s->opening_count && s->opening[i].id != id)
-        i++;
-    if (i == H3_OPENINGS) {
+void h3_note_opening(h3_session *s, h3_control *c, const uint8_t *data, size_t len) {
+    if (len > sizeof c->opening - c->opening_bytes) {
         s->is_restless = true;
         return;
     }
-    h3_opening *o = &s->opening[i];
-    if (i == s->opening_count) {
-        o->id = id;
-        o->len = 0;
-        s->opening_count++;
-    }
-    if (len > sizeof o->bytes - o->len) {
-        s->is_restless = true;
-        return;
-    }
-    memcpy(o->bytes + o->len, data, len);
-    o->len = (uint8_t)(o->len + len);
-}
-
-void h3_forget_opening(h3_session *s, uint64_t id) {
-    for (size_t i = 0; i < s->opening_count; i++)
-        if (s->opening[i].id == id)
-            s->opening[i--] = s->opening[--s->opening_count];
+    memcpy(c->opening + c->opening_bytes, data, len);
+    c->opening_bytes = (uint8_t)(c->opening_bytes + len);
 }
 
 h3_control *h3_control_of(h3_session *s, uint64_t id) {
-    h3_control *c = s->controls;
-    while (c && c->id != id)
-        c = c->next;
-    if (c || !(c = calloc(1, sizeof *c)))
-        return c;
-    c->id = id;
-    c->next = s->controls;
-    s->controls = c;
-    return c;
+    h3_control **at = &s->controls;
+    size_t others = 0;
+    for (; *at && (*at)->id != id; at = &(*at)->next)
+        others++;
+    s->is_restless |= others >= MOST_CONTROLS;
+    if (!*at && (*at = calloc(1, sizeof **at)))
+        (*at)->id = id;
+    return *at;
 }
 
 void h3_forget_control(h3_session *s, uint64_t id) {
@@ -149,9 +130,8 @@ int h3_wake(h3_session *s) {
         rv = h3_bind(s);
     if (rv == 0)
         rv = skip_written(s);
-    for (size_t i = 0; rv == 0 && i < s->opening_count; i++) {
-        const h3_opening *o = &s->opening[i];
-        const nghttp3_ssize n = nghttp3_conn_read_stream(s->h3, (int64_t)o->id, o->bytes, o->len, 0);
+    for (const h3_control *c = s->controls; rv == 0 && c; c = c->next) {
+        const nghttp3_ssize n = nghttp3_conn_read_stream(s->h3, (int64_t)c->id, c->opening, c->opening_bytes, 0);
         rv = n < 0 ? (int)n : 0;
     }
     return rv;
