@@ -177,6 +177,8 @@ static void world_free(world *w) {
     free(w);
 }
 
+#define WORLD_TEST(name) TEST_NEW(name, world, w, world_new(0), world_free)
+
 /* ---- the network, time ---- */
 
 static void serve(world *w) {
@@ -295,8 +297,7 @@ TEST(an_idle_connection_holds_little) {
     assert_in_range(each, 1, IDLE_BYTES_MOST);
 }
 
-TEST(a_connection_that_rested_serves_again) {
-    world *w = world_new(0);
+WORLD_TEST(a_connection_that_rested_serves_again) {
     const h3_header range = {"range", "bytes=0-99999"};
     client *c = connect_client(w);
     for (uint64_t round = 1; round <= 3; round++) {
@@ -316,12 +317,10 @@ TEST(a_connection_that_rested_serves_again) {
     run(w, 2000000);
     assert_int_equal(c->received, 500000);
     assert_false(c->closed);
-    world_free(w);
 }
 
 /* Its state cannot be restored from the few stored bytes of its unidirectional streams. */
-TEST(a_session_with_more_streams_of_the_client_does_not_rest) {
-    world *w = world_new(0);
+WORLD_TEST(a_session_with_more_streams_of_the_client_does_not_rest) {
     const h3_header range = {"range", "bytes=0-99999"};
     const uint8_t reserved[] = {0x21, 1, 2, 3};
     client *c = connect_client(w);
@@ -339,12 +338,10 @@ TEST(a_session_with_more_streams_of_the_client_does_not_rest) {
     get(c, "/video", &range);
     run(w, 4000000);
     assert_int_equal(c->received, 200000);
-    world_free(w);
 }
 
 /* Client and server have no cipher suite in common: TLS alert handshake_failure (RFC 9001 section 4.8). */
-TEST(handshakes_that_fail_leave_a_record_a_second_at_most) {
-    world *w = world_new(0);
+WORLD_TEST(handshakes_that_fail_leave_a_record_a_second_at_most) {
     assert_int_equal(0, xl_credentials_set_ciphers(w->server_credentials, "chacha20"));
     assert_int_equal(0, xl_credentials_set_ciphers(w->client_credentials, "aes128"));
     assert_false(start_client(w)->connected);
@@ -358,7 +355,6 @@ TEST(handshakes_that_fail_leave_a_record_a_second_at_most) {
     run(w, 5000000);
     assert_in_range(w->failure_records, 3, 8);
     assert_int_equal(42, w->failures);
-    world_free(w);
 }
 
 /* 400 requests for 100 MiB each, with 300 bytes of flow control credit per response. */
@@ -459,8 +455,7 @@ TEST(what_waits_for_the_congestion_window_is_not_read_yet) {
     world_free(w);
 }
 
-TEST(a_thousand_requests_that_are_reset_leave_nothing) {
-    world *w = world_new(0);
+WORLD_TEST(a_thousand_requests_that_are_reset_leave_nothing) {
     client *c = connect_client(w);
     unsigned sent = 0;
     for (int round = 0; round < 200 && sent < 1000; round++) {
@@ -481,12 +476,10 @@ TEST(a_thousand_requests_that_are_reset_leave_nothing) {
     assert_false(c->closed);
     assert_true(send_bytes(w) <= CRITICAL_STREAMS * STREAM_LEAST);
     assert_true(w->send_bytes_most <= 4 * (INITIAL_WINDOW + LOOK_AHEAD));
-    world_free(w);
 }
 
 /* A download at full speed that is then cancelled: STOP_SENDING frees the buffer. */
-TEST(a_download_that_is_cancelled_gives_its_memory_back) {
-    world *w = world_new(0);
+WORLD_TEST(a_download_that_is_cancelled_gives_its_memory_back) {
     client *c = connect_client(w);
     uint64_t stream = get(c, "/video", NULL);
     run(w, 16 * ONE_WAY_US);
@@ -494,7 +487,6 @@ TEST(a_download_that_is_cancelled_gives_its_memory_back) {
     h3_cancel(c->session, stream, H3_REQUEST_CANCELLED);
     run(w, 4 * ONE_WAY_US);
     assert_true(send_bytes(w) <= CRITICAL_STREAMS * STREAM_LEAST);
-    world_free(w);
 }
 
 /* Each connection could use more than its share of the endpoint's memory. All make progress, within the limit. */
@@ -533,8 +525,7 @@ static void get_with_fields(client *c, size_t field_bytes) {
 }
 
 /* More than H3_MAX_FIELD_SECTION_BYTES, and more than the flow control window of a request stream. */
-TEST(a_request_with_too_large_a_head_ends_alone) {
-    world *w = world_new(0);
+WORLD_TEST(a_request_with_too_large_a_head_ends_alone) {
     client *c = connect_client(w);
     get_with_fields(c, 700);
     run(w, 500000);
@@ -553,12 +544,10 @@ TEST(a_request_with_too_large_a_head_ends_alone) {
     assert_int_equal(2, c->ended);
     assert_false(c->closed);
     assert_int_equal(2, w->request_records);
-    world_free(w);
 }
 
 /* A server of requests without content may have to hold all data that its flow control window allows. */
-TEST(a_client_may_have_tens_of_kilobytes_under_way_to_the_server) {
-    world *w = world_new(0);
+WORLD_TEST(a_client_may_have_tens_of_kilobytes_under_way_to_the_server) {
     client *c = connect_client(w);
     uint64_t stream;
     assert_int_equal(0, xl_stream_open(c->connection, true, &stream));
@@ -568,7 +557,6 @@ TEST(a_client_may_have_tens_of_kilobytes_under_way_to_the_server) {
     quic_settings_init(&options.settings);
     http3_service_configure(&options, &config);
     assert_int_equal(4 * 65536, config.limits.max_data);
-    world_free(w);
 }
 
 TEST(rooms_are_shared_out_as_the_options_say) {

@@ -50,6 +50,15 @@ static inline void unit_register(int line, struct CMUnitTest test) {
     }                                                                                                                  \
     static void name##_of(type *variable)
 #define TEST_OF(name, type, variable, release) TEST_MADE(name, type, variable, (void), release)
+/* The same with the variable's value, such as the result of a call. */
+#define TEST_NEW(name, type, variable, value, release)                                                                 \
+    static void name##_of(type *variable);                                                                             \
+    TEST(name) {                                                                                                       \
+        type *made = value;                                                                                            \
+        name##_of(made);                                                                                               \
+        release(made);                                                                                                 \
+    }                                                                                                                  \
+    static void name##_of(type *variable)
 
 #define TEST_MAIN(setup, teardown)                                                                                     \
     int main(void) {                                                                                                   \

@@ -81,12 +81,13 @@ TEST(a_mark_past_the_body_is_empty) {
     assert_int_equal(h3_mark_in_stream(50, 400, &clipped).size, 10);
 }
 
-TEST(a_body_before_the_headers_is_an_unexpected_frame) {
-    pair *p = pair_new(true);
+/* The client is driven by hand. */
+#define PEER_TEST(name) TEST_NEW(name, pair, p, pair_new(true), pair_free)
+
+PEER_TEST(a_body_before_the_headers_is_an_unexpected_frame) {
     send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);
     send_raw(p, open_raw(p, true), "\x00\x01x", 3, true);
     expect_close(p, 0x0105);
-    pair_free(p);
 }
 
 /* RFC 9114 sections 5.2 and 7.2.6: identifiers must not increase, and a server's are IDs of requests. */
@@ -125,36 +126,28 @@ TEST(a_goaway_that_breaks_the_rules_closes_the_connection) {
     }
 }
 
-TEST(a_control_stream_without_settings_is_refused) {
-    pair *p = pair_new(true);
+PEER_TEST(a_control_stream_without_settings_is_refused) {
     send_raw(p, open_raw(p, false), "\x00\x07\x01\x00", 4, false); /* GOAWAY first */
     expect_close(p, 0x010a);
-    pair_free(p);
 }
 
-TEST(closing_the_control_stream_closes_the_connection) {
-    pair *p = pair_new(true);
+PEER_TEST(closing_the_control_stream_closes_the_connection) {
     send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, true);
     expect_close(p, 0x0104);
-    pair_free(p);
 }
 
-TEST(resetting_the_control_stream_closes_the_connection) {
-    pair *p = pair_new(true);
+PEER_TEST(resetting_the_control_stream_closes_the_connection) {
     uint64_t id = open_raw(p, false);
     send_raw(p, id, settings_bytes, sizeof settings_bytes, false);
     run(p, 100000);
     assert_int_equal(xl_stream_reset(p->client.connection, id, 0x0100), 0);
     expect_close(p, 0x0104);
-    pair_free(p);
 }
 
-TEST(a_second_control_stream_is_refused) {
-    pair *p = pair_new(true);
+PEER_TEST(a_second_control_stream_is_refused) {
     send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);
     send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);
     expect_close(p, 0x0103);
-    pair_free(p);
 }
 
 /* nghttp3 0.8.0 aborts the program if its input ends after the identifier of a PRIORITY_UPDATE frame. */
@@ -185,15 +178,13 @@ TEST(a_priority_update_may_come_in_any_pieces) {
         }
 }
 
-TEST(a_priority_update_may_come_byte_by_byte) {
-    pair *p = pair_new(true);
+PEER_TEST(a_priority_update_may_come_byte_by_byte) {
     uint64_t control = open_raw(p, false);
     for (size_t i = 0; i < sizeof control_bytes; i++) {
         send_raw(p, control, control_bytes + i, 1, false);
         run(p, 30000);
     }
     expect_answer(p);
-    pair_free(p);
 }
 
 /* RFC 9114 section 7.1. nghttp3 0.8.0 would parse the rest as a frame, here as the beginning of a PRIORITY_UPDATE. */
@@ -224,17 +215,14 @@ TEST(a_control_stream_may_not_end_within_a_priority_update) {
     }
 }
 
-TEST(a_broken_field_section_fails_decompression) {
-    pair *p = pair_new(true);
+PEER_TEST(a_broken_field_section_fails_decompression) {
     send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);
     /* A reference to the dynamic table, whose capacity is 0. */
     send_raw(p, open_raw(p, true), "\x01\x03\x02\x00\x80", 5, true);
     expect_close(p, 0x0200);
-    pair_free(p);
 }
 
-TEST(a_request_without_path_is_malformed_and_costs_its_stream) {
-    pair *p = pair_new(true);
+PEER_TEST(a_request_without_path_is_malformed_and_costs_its_stream) {
     p->body_bytes = 10;
     send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);
     send_raw(p, open_raw(p, true), "\x01\x04\x00\x00\xd1\xd7", 6, true);
@@ -246,7 +234,6 @@ TEST(a_request_without_path_is_malformed_and_costs_its_stream) {
     run(p, 1000000);
     assert_int_equal(p->requests, 1);
     assert_true(p->raw_fin);
-    pair_free(p);
 }
 
 /* As get_bytes, with content-length (static 4) 5. */
@@ -273,8 +260,7 @@ TEST(a_body_of_another_length_than_announced_costs_its_stream) {
     }
 }
 
-TEST(a_request_cut_off_by_a_reset_is_forgotten) {
-    pair *p = pair_new(true);
+PEER_TEST(a_request_cut_off_by_a_reset_is_forgotten) {
     p->body_bytes = 10;
     send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);
     for (int i = 0; i < 150; i++) { /* more than the stream limit, so they must be freed */
@@ -286,7 +272,6 @@ TEST(a_request_cut_off_by_a_reset_is_forgotten) {
     }
     assert_int_equal(p->requests, 0);
     assert_false(p->client.closed);
-    pair_free(p);
 }
 
 TEST(random_input_never_breaks_the_server) {

@@ -1,8 +1,9 @@
 /* Both sides are sessions of http3.h. */
 #include "http/http3_pair.h"
 
-TEST(a_range_request_is_answered_intact) {
-    pair *p = pair_new(false);
+#define PAIR_TEST(name) TEST_NEW(name, pair, p, pair_new(false), pair_free)
+
+PAIR_TEST(a_range_request_is_answered_intact) {
     p->body_bytes = 3 * H3_DATA_FRAME_BYTES + 77;
     assert_int_equal(get(p, 0, "GET", "bytes=100-49325"), 0);
     run(p, 3000000);
@@ -23,7 +24,6 @@ TEST(a_range_request_is_answered_intact) {
     assert_false(e->wrong_content);
     assert_int_equal(p->responses_written, 1);
     assert_int_equal(p->responses_acknowledged, 1);
-    pair_free(p);
 }
 
 /* RFC 9110 section 13.1.5: no response has a validator, so the client's parts may be of another version. */
@@ -59,19 +59,16 @@ TEST(bodies_of_every_awkward_length_arrive_whole) {
     }
 }
 
-TEST(a_head_request_gets_the_length_and_no_body) {
-    pair *p = pair_new(false);
+PAIR_TEST(a_head_request_gets_the_length_and_no_body) {
     p->body_bytes = 5000;
     assert_int_equal(get(p, 0, "HEAD", NULL), 0);
     run(p, 1000000);
     assert_true(p->exchanges[0].ended);
     assert_int_equal(p->exchanges[0].head.content_length, 5000);
     assert_int_equal(p->exchanges[0].received, 0);
-    pair_free(p);
 }
 
-TEST(several_requests_at_once_are_all_answered) {
-    pair *p = pair_new(false);
+PAIR_TEST(several_requests_at_once_are_all_answered) {
     p->body_bytes = 400000; /* more than the send buffer takes */
     for (size_t i = 0; i < 8; i++)
         assert_int_equal(get(p, i, "GET", NULL), 0);
@@ -82,11 +79,9 @@ TEST(several_requests_at_once_are_all_answered) {
         assert_false(p->exchanges[i].wrong_content);
     }
     assert_int_equal(p->responses_written, 8);
-    pair_free(p);
 }
 
-TEST(a_huge_body_is_pulled_no_further_than_the_send_buffer) {
-    pair *p = pair_new(false);
+PAIR_TEST(a_huge_body_is_pulled_no_further_than_the_send_buffer) {
     p->body_bytes = UINT64_C(1) << 30;
     assert_int_equal(get(p, 0, "GET", NULL), 0);
     run(p, ONE_WAY_US + 5000); /* the request has arrived, no acknowledgement has come back */
@@ -96,11 +91,9 @@ TEST(a_huge_body_is_pulled_no_further_than_the_send_buffer) {
     uint64_t pulled = p->body_pulled;
     run(p, 500000);
     assert_in_range(p->body_pulled, pulled, pulled + SEND_BUFFER + 2 * H3_DATA_FRAME_BYTES);
-    pair_free(p);
 }
 
-TEST(a_cancelled_request_stops_the_server) {
-    pair *p = pair_new(false);
+PAIR_TEST(a_cancelled_request_stops_the_server) {
     p->body_bytes = UINT64_C(1) << 30;
     assert_int_equal(get(p, 0, "GET", NULL), 0);
     run(p, 300000);
@@ -116,11 +109,9 @@ TEST(a_cancelled_request_stops_the_server) {
     assert_int_equal(get(p, 1, "GET", NULL), 0);
     run(p, 2000000);
     assert_true(p->exchanges[1].ended);
-    pair_free(p);
 }
 
-TEST(a_body_that_fails_resets_its_stream_only) {
-    pair *p = pair_new(false);
+PAIR_TEST(a_body_that_fails_resets_its_stream_only) {
     p->body_bytes = 200000;
     p->fail_body_at = 150000;
     assert_int_equal(get(p, 0, "GET", NULL), 0);
@@ -132,11 +123,9 @@ TEST(a_body_that_fails_resets_its_stream_only) {
     run(p, 3000000);
     assert_true(p->exchanges[1].ended);
     assert_false(p->client.closed || p->server.closed);
-    pair_free(p);
 }
 
-TEST(after_goaway_open_requests_finish_and_new_ones_are_refused) {
-    pair *p = pair_new(false);
+PAIR_TEST(after_goaway_open_requests_finish_and_new_ones_are_refused) {
     p->body_bytes = 300000;
     assert_int_equal(get(p, 0, "GET", NULL), 0);
     run(p, ONE_WAY_US + 1000);
@@ -148,12 +137,10 @@ TEST(after_goaway_open_requests_finish_and_new_ones_are_refused) {
     assert_int_equal(p->client_goaways, 1);
     assert_true(p->exchanges[0].ended);
     assert_int_equal(get(p, 1, "GET", NULL), XL_ERR_CLOSED);
-    pair_free(p);
 }
 
 /* RFC 9114 section 5.2: requests from the identifier on were not processed, and may be repeated elsewhere. */
-TEST(a_goaway_below_an_open_request_rejects_it) {
-    pair *p = pair_new(false);
+PAIR_TEST(a_goaway_below_an_open_request_rejects_it) {
     p->body_bytes = 300000;
     assert_int_equal(get(p, 0, "GET", NULL), 0);
     assert_int_equal(get(p, 1, "GET", NULL), 0);
@@ -165,7 +152,6 @@ TEST(a_goaway_below_an_open_request_rejects_it) {
     assert_true(p->exchanges[1].aborted && !p->exchanges[1].ended);
     assert_int_equal(p->exchanges[1].abort_code, H3_REQUEST_REJECTED);
     assert_false(p->client.closed || p->server.closed);
-    pair_free(p);
 }
 
 static void write_responses_by_hand(pair *p) {
@@ -235,8 +221,7 @@ TEST(each_interim_response_and_the_trailers_have_the_limit_of_a_field_section) {
     pair_free(p);
 }
 
-TEST(a_field_section_beyond_the_limit_costs_only_its_stream) {
-    pair *p = pair_new(false);
+PAIR_TEST(a_field_section_beyond_the_limit_costs_only_its_stream) {
     p->body_bytes = 10;
     char *big = malloc(9000);
     assert_non_null(big);
@@ -254,7 +239,6 @@ TEST(a_field_section_beyond_the_limit_costs_only_its_stream) {
     assert_int_equal(get(p, 1, "GET", NULL), 0);
     run(p, 1000000);
     assert_true(p->exchanges[1].ended);
-    pair_free(p);
 }
 
 TEST_MAIN(NULL, NULL)

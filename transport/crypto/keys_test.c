@@ -32,17 +32,17 @@ typedef struct {
     xl_keys *client, *server;
 } initial_keys;
 
-static initial_keys rfc_initial_keys(void) {
+static void make_rfc_initial_keys(initial_keys *k) {
     const xl_cid odcid = cid_of("8394c8f03e515708");
-    initial_keys k;
-    assert_int_equal(xl_keys_initial(XL_VERSION_1, &odcid, &k.client, &k.server), 0);
-    return k;
+    assert_int_equal(xl_keys_initial(XL_VERSION_1, &odcid, &k->client, &k->server), 0);
 }
 
 static void free_initial_keys(initial_keys *k) {
     xl_keys_free(k->client);
     xl_keys_free(k->server);
 }
+
+#define RFC_KEYS_TEST(name) TEST_MADE(name, initial_keys, k, make_rfc_initial_keys, free_initial_keys)
 
 static xl_keys *rfc_chacha_keys(void) {
     uint8_t secret[32];
@@ -52,36 +52,32 @@ static xl_keys *rfc_chacha_keys(void) {
     return keys;
 }
 
-TEST(initial_keys_are_those_of_appendix_a1) {
-    initial_keys k = rfc_initial_keys();
-    assert_hex(k.client->secret, "c00cf151ca5be075ed0ebfb5c80323c42d6b7db67881289af4008f1f6c357aea");
-    assert_hex(k.client->key, "1f369613dd76d5467730efcbe3b1a22d");
-    assert_hex(k.client->iv, "fa044b2f42a3fd3b46fb255c");
-    assert_hex(k.client->hp_key, "9f50449e04a0e810283a1e9933adedd2");
-    assert_hex(k.server->secret, "3c199828fd139efd216c155ad844cc81fb82fa8d7446fa7d78be803acdda951b");
-    assert_hex(k.server->key, "cf3a5331653c364c88f0f379b6067e37");
-    assert_hex(k.server->iv, "0ac1493ca1905853b0bba03e");
-    assert_hex(k.server->hp_key, "c206b8d9b9f0f37644430b490eeaa314");
-    free_initial_keys(&k);
+RFC_KEYS_TEST(initial_keys_are_those_of_appendix_a1) {
+    assert_hex(k->client->secret, "c00cf151ca5be075ed0ebfb5c80323c42d6b7db67881289af4008f1f6c357aea");
+    assert_hex(k->client->key, "1f369613dd76d5467730efcbe3b1a22d");
+    assert_hex(k->client->iv, "fa044b2f42a3fd3b46fb255c");
+    assert_hex(k->client->hp_key, "9f50449e04a0e810283a1e9933adedd2");
+    assert_hex(k->server->secret, "3c199828fd139efd216c155ad844cc81fb82fa8d7446fa7d78be803acdda951b");
+    assert_hex(k->server->key, "cf3a5331653c364c88f0f379b6067e37");
+    assert_hex(k->server->iv, "0ac1493ca1905853b0bba03e");
+    assert_hex(k->server->hp_key, "c206b8d9b9f0f37644430b490eeaa314");
 }
 
-TEST(header_masks_are_those_of_appendix_a) {
-    initial_keys k = rfc_initial_keys();
+RFC_KEYS_TEST(header_masks_are_those_of_appendix_a) {
     xl_keys *chacha = rfc_chacha_keys();
     uint8_t sample[XL_HP_SAMPLE], mask[XL_HP_MASK];
     from_hex("d1b1c98dd7689fb8ec11d242b123dc9b", sample, sizeof sample);
-    assert_int_equal(xl_keys_header_mask(k.client, sample, mask), 0);
+    assert_int_equal(xl_keys_header_mask(k->client, sample, mask), 0);
     assert_hex(mask, "437b9aec36");
     from_hex("2cd0991cd25b0aac406a5816b6394100", sample, sizeof sample);
     for (int again = 0; again < 2; again++) { /* no state is kept from one packet to the next */
-        assert_int_equal(xl_keys_header_mask(k.server, sample, mask), 0);
+        assert_int_equal(xl_keys_header_mask(k->server, sample, mask), 0);
         assert_hex(mask, "2ec0d8356a");
     }
     from_hex("5e5cd55c41f69080575d7999c25a5bfb", sample, sizeof sample);
     assert_int_equal(xl_keys_header_mask(chacha, sample, mask), 0);
     assert_hex(mask, "aefefe7d03");
     xl_keys_free(chacha);
-    free_initial_keys(&k);
 }
 
 #define CLIENT_INITIAL_HEADER "c300000001088394c8f03e5157080000449e00000002"
@@ -92,33 +88,30 @@ TEST(header_masks_are_those_of_appendix_a) {
     "0306030203080408050806002d00020101001c00024001003900320408ffffffffffffffff05048000ffff07048000ffff08011001048000" \
     "75300901100f088394c8f03e51570806048000ffff"
 
-TEST(client_initial_is_protected_as_in_appendix_a2_and_opens_again) {
-    initial_keys k = rfc_initial_keys();
+RFC_KEYS_TEST(client_initial_is_protected_as_in_appendix_a2_and_opens_again) {
     const size_t pn_offset = 18, pn_len = 4, payload_len = 1162;
     uint8_t packet[1200] = {0}, plain[1200] = {0};
     from_hex(CLIENT_INITIAL_HEADER CLIENT_INITIAL_FRAME, packet, sizeof packet); /* the rest is PADDING */
     memcpy(plain, packet, sizeof plain);
 
-    assert_int_equal(xl_keys_protect(k.client, 0, 2, packet, pn_offset, pn_len, payload_len), 1200);
+    assert_int_equal(xl_keys_protect(k->client, 0, 2, packet, pn_offset, pn_len, payload_len), 1200);
     assert_hex(packet, "c000000001088394c8f03e5157080000449e7b9aec34d1b1c98dd7689fb8ec11d242b123dc9bd8bab936b47d92ec35"
                        "6c0bab7df5976d27cd449f63300099f399");
     assert_hex(packet + 1184, "e221af44860018ab0856972e194cd934");
-    assert_int_equal(xl_keys_sealed_count(k.client), 1);
+    assert_int_equal(xl_keys_sealed_count(k->client), 1);
 
     uint64_t pn = 0;
     size_t len = 0;
     uint8_t *payload = NULL;
-    assert_int_equal(xl_keys_unmask(k.client, packet, sizeof packet, pn_offset, &pn, &len), 0);
+    assert_int_equal(xl_keys_unmask(k->client, packet, sizeof packet, pn_offset, &pn, &len), 0);
     assert_int_equal(pn, 2);
     assert_int_equal(len, pn_len);
-    assert_int_equal(xl_keys_open(k.client, 0, 2, packet, sizeof packet, pn_offset, pn_len, &payload), payload_len);
+    assert_int_equal(xl_keys_open(k->client, 0, 2, packet, sizeof packet, pn_offset, pn_len, &payload), payload_len);
     assert_ptr_equal(payload, packet + pn_offset + pn_len);
     assert_memory_equal(packet, plain, 1184);
-    free_initial_keys(&k);
 }
 
-TEST(server_initial_is_protected_as_in_appendix_a3) {
-    initial_keys k = rfc_initial_keys();
+RFC_KEYS_TEST(server_initial_is_protected_as_in_appendix_a3) {
     uint8_t packet[135] = {0};
     const size_t n =
         from_hex("c1000000010008f067a5502a4262b500407500010200000000060040"
@@ -127,13 +120,12 @@ TEST(server_initial_is_protected_as_in_appendix_a3) {
                  "04",
                  packet, sizeof packet);
     assert_int_equal(n, 20 + 99);
-    assert_int_equal(xl_keys_protect(k.server, 0, 1, packet, 18, 2, 99), sizeof packet);
+    assert_int_equal(xl_keys_protect(k->server, 0, 1, packet, 18, 2, 99), sizeof packet);
     assert_hex(
         packet,
         "cf000000010008f067a5502a4262b5004075c0d95a482cd0991cd25b0aac406a5816b6394100f37a1c69797554780bb38cc5a99f"
         "5ede4cf73c3ec2493a1839b3dbcba3f6ea46c5b7684df3548e7ddeb9c3bf9c73cc3f3bded74b562bfb19fb84022f8ef4cdd93795"
         "d77d06edbb7aaf2f58891850abbdca3d20398c276456cbc42158407dd074ee");
-    free_initial_keys(&k);
 }
 
 TEST(retry_tag_is_that_of_appendix_a4) {
@@ -204,15 +196,13 @@ TEST(key_update_changes_key_and_iv_but_not_header_protection) {
     xl_keys_free(next);
 }
 
-TEST(nonce_carries_the_path_id) {
-    initial_keys k = rfc_initial_keys();
+RFC_KEYS_TEST(nonce_carries_the_path_id) {
     uint8_t nonce[12];
-    from_hex("6b26114b9cba2b63a9e8dd4f", k.client->iv, sizeof k.client->iv);
-    xl_keys_nonce(k.client, 3, 54321, nonce);
+    from_hex("6b26114b9cba2b63a9e8dd4f", k->client->iv, sizeof k->client->iv);
+    xl_keys_nonce(k->client, 3, 54321, nonce);
     assert_hex(nonce, "6b2611489cba2b63a9e8097e");
-    xl_keys_nonce(k.client, UINT32_MAX, (UINT64_C(1) << 62) - 1, nonce);
+    xl_keys_nonce(k->client, UINT32_MAX, (UINT64_C(1) << 62) - 1, nonce);
     assert_hex(nonce, "94d9eeb4a345d49c561722b0");
-    free_initial_keys(&k);
 }
 
 /* A short-header packet: 1 byte, 8 bytes of CID, 2 bytes of packet number, then the payload. */
