@@ -12,12 +12,14 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from conftest import good
 from in_process import railyard
 from kernel_machine import needs_kernel
+from railyard.base import provenance
 from railyard.base.paths import PEERS_DIR, programs_dir
 from railyard.results import archive
 from railyard.results.archive import MANIFEST, opened, write_archive
@@ -241,10 +243,26 @@ def test_a_symbolic_link_in_an_archive_is_refused(written: Path) -> None:
     assert done.returncode == 2 and "'campaign/link' is no name of a file" in done.stderr
 
 
-def test_an_archive_that_is_too_large_is_not_read(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "MOST_BYTES", 1 << 10)
+@pytest.mark.parametrize("limit", ["MOST_BYTES", "MOST_FILES"])
+def test_an_archive_that_is_too_large_is_not_read_and_its_writer_says_so(
+    limit: str, campaign: Path, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, limit, 10)
     done = railyard("repeat", str(written), "--yes")
     assert done.returncode == 2 and "this is not read" in done.stderr
+    said = good(railyard("archive", str(campaign), "--out", str(tmp_path / "again.zip"))).stdout
+    assert "`railyard repeat` refuses it: it has too many files or bytes." in said
+
+
+def test_runs_with_the_same_files_have_them_hashed_once(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the program and the traces are read for every run of an archive."""
+    hashed = Mock(side_effect=provenance.sha256_of)
+    monkeypatch.setattr(provenance, "sha256_of", hashed)
+    provenance._sha256.cache_clear()
+    with archive.opened(written) as sound:
+        assert len(sound.runs) == 2
+    files = [call.args[0] for call in hashed.call_args_list]
+    assert files and len(files) == len(set(files))
 
 
 def test_programs_that_an_archive_names_are_not_run(written: Path, tmp_path: Path) -> None:

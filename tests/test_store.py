@@ -500,6 +500,14 @@ def test_only_a_new_file_that_can_change_a_program_makes_a_work_tree_dirty(
     assert provenance.git_state.__wrapped__()["dirty"] is True
 
 
+def test_a_file_that_changed_is_hashed_again(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"one")
+    first = provenance.sha256_once(tmp_path / "file")
+    (tmp_path / "other").write_bytes(b"two")
+    (tmp_path / "other").replace(tmp_path / "file")
+    assert provenance.sha256_once(tmp_path / "file") == provenance.sha256_of(tmp_path / "file") != first
+
+
 def test_the_revision_of_another_user_s_clone_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Root has such a one in a container, and mpshell needs root."""
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # git's own means

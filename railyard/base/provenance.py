@@ -90,6 +90,25 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+Stamp = tuple[Path, int, int, int, int]
+
+
+def stamp_of(file: Path) -> Stamp:
+    """Properties that change with a file's content."""
+    facts = file.stat()
+    return file, facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
+
+
+@cache
+def _sha256(stamp: Stamp) -> str:
+    return sha256_of(stamp[0])
+
+
+def sha256_once(file: Path) -> str:
+    """sha256_of() of a file that many runs have. It is read again only if it changed."""
+    return _sha256(stamp_of(file))
+
+
 def code_sha256() -> str:
     """SHA-256 over the Python files of the package."""
     files = sorted(PACKAGE.rglob("*.py"))

@@ -40,6 +40,8 @@ def archive_command(
     left_out = f"; {counted(written.keys, 'file')} with TLS keys left out" if written.keys else ""
     files = counted(written.files, "file")
     console.print(f"{shown(file)}: {files}, {size_words(written.bytes)}{left_out}.", soft_wrap=True)
+    if written.too_large:
+        console.print("`railyard repeat` refuses it: it has too many files or bytes.", soft_wrap=True)
     for pair, licence in written.licences.items():
         console.print(f"traces of {pair}: licence {licence}.", soft_wrap=True)
     for trace in written.traces_missing:

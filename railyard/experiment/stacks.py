@@ -25,7 +25,7 @@ from pydantic import Field, model_validator
 from railyard.base.errors import UserError
 from railyard.base.models import FrozenModel, StrictModel
 from railyard.base.paths import PEERS_DIR, program_place
-from railyard.base.provenance import sha256_of
+from railyard.base.provenance import Stamp, sha256_of, sha256_once, stamp_of
 from railyard.base.yamlfile import load_yaml, near_miss, parse
 
 FILE_NAME = "peer.yaml"
@@ -169,20 +169,11 @@ def _revision(stack: Stack, file: Path) -> str | None:
     if not stack.revision:
         return stack.version
     command = _command(stack, stack.revision, file)
-    return _first_line(command, tuple(map(_stamp, _files(command)))) or stack.version
-
-
-_Stamp = tuple[Path, int, int, int, int]
-
-
-def _stamp(file: Path) -> _Stamp:
-    """Properties that change with a file's content."""
-    facts = file.stat()
-    return file, facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
+    return _first_line(command, tuple(map(stamp_of, _files(command)))) or stack.version
 
 
 @cache
-def _first_line(command: tuple[str, ...], _files_of_it: tuple[_Stamp, ...]) -> str | None:
+def _first_line(command: tuple[str, ...], _files_of_it: tuple[Stamp, ...]) -> str | None:
     """The first line that a command prints. It runs once for each state of its files."""
     deadline, text = time.monotonic() + REVISION_LIMIT_S, b""
     try:
@@ -201,11 +192,6 @@ def _first_line(command: tuple[str, ...], _files_of_it: tuple[_Stamp, ...]) -> s
             os.killpg(process.pid, signal.SIGKILL)
     first_line = text[:REVISION_BYTES].decode(errors="replace").split("\n")[0]
     return "".join(letter for letter in first_line if letter.isprintable()).strip() or None
-
-
-@cache
-def _sha256(stamp: _Stamp) -> str:
-    return sha256_of(stamp[0])
 
 
 def resolve_stack(name: str, given: dict[str, str], folder: Path) -> StackRun:
@@ -230,7 +216,7 @@ def resolve_stack(name: str, given: dict[str, str], folder: Path) -> StackRun:
         mptcp=stack.mptcp,
         kernel_cc=stack.kernel_cc,
         version=_revision(stack, file),
-        sha256={FILE_NAME: sha256_of(file)} | {path.name: _sha256(_stamp(path)) for path in _files((*client, *server))},
+        sha256={FILE_NAME: sha256_of(file)} | {path.name: sha256_once(path) for path in _files((*client, *server))},
     )
 
 

@@ -45,6 +45,7 @@ CAMPAIGN, TRACES = "campaign/", "traces/"
 MOST_FILES, MOST_BYTES = 200_000, 64 << 30
 MOST_TRACE_BYTES, MOST_RECORD_BYTES = 2 << 30, 64 << 20
 _TRACE = re.compile(rf"{TRACES}([0-9a-f]{{64}})/([A-Za-z0-9][A-Za-z0-9_.+-]{{0,127}})")
+_OUTPUT = re.compile(rf"{CAMPAIGN}runs/([^/]+)/(.+)", re.DOTALL)
 _OLDEST = (1980, 1, 1, 0, 0, 0)  # the earliest time in a ZIP file, the same in every archive
 _BLOCK = 1 << 20
 SPACE = "Make room, or let the variable TMPDIR name another folder."
@@ -137,6 +138,8 @@ class Written:
     keys: int
     traces_missing: list[str]
     licences: dict[str, str]
+    too_large: bool
+    """Whether `railyard repeat` refuses it."""
 
 
 def write_archive(folder: Path, out: Path, *, with_traces: bool = True) -> Written:
@@ -166,7 +169,12 @@ def write_archive(folder: Path, out: Path, *, with_traces: bool = True) -> Writt
         manifest = {"schema": SCHEMA} | about | {"files": files}
         archive.writestr(zipfile.ZipInfo(MANIFEST, _OLDEST), json.dumps(manifest, indent=1) + "\n")
     licences = {name: str(pair["licence"]) for name, pair in about["pairs"].items()} if with_traces else {}
-    return Written(len(kept), out.stat().st_size, keys, missing, licences)
+    too_large = _too_large(len(files) + 2, sum(one["bytes"] for one in files.values()))
+    return Written(len(kept), out.stat().st_size, keys, missing, licences, too_large)
+
+
+def _too_large(files: int, size: int) -> bool:
+    return files > MOST_FILES or size > MOST_BYTES
 
 
 def _add(archive: zipfile.ZipFile, name: str, file: Path) -> dict[str, Any]:
@@ -239,7 +247,7 @@ def _is_plain(info: zipfile.ZipInfo) -> bool:
 def _checked(archive: zipfile.ZipFile, file: Path) -> Files:
     """The hashes of all members except the manifest and the README. Raises UserError if the manifest has others."""
     members = archive.infolist()
-    if len(members) > MOST_FILES or sum(one.file_size for one in members) > MOST_BYTES:
+    if _too_large(len(members), sum(one.file_size for one in members)):
         raise UserError(f"{file}: it has more than {MOST_FILES} files or {MOST_BYTES >> 30} GiB; this is not read.")
     count = Counter(one.filename for one in members)
     for one in members:
@@ -318,10 +326,14 @@ def _located(config: dict[str, Any], known: dict[str, Path]) -> dict[str, Any]:
     return config | {"paths": paths} | ({"bottlenecks": bottlenecks} if bottlenecks else {})
 
 
-def _outputs(files: Files, run: str) -> Files:
-    start = f"{run}/"
-    own = {name.removeprefix(start): sha256 for name, sha256 in files.items() if name.startswith(start)}
-    return {name: sha256 for name, sha256 in own.items() if name not in ABOUT and not is_key(name)}
+def _outputs(files: Files) -> dict[str, Files]:
+    """The outputs of every run, by the run's name."""
+    outputs: dict[str, Files] = {}
+    for name, sha256 in files.items():
+        match = _OUTPUT.fullmatch(name)
+        if match and match[2] not in ABOUT and not is_key(match[2]):
+            outputs.setdefault(match[1], {})[match[2]] = sha256
+    return outputs
 
 
 def _for_this(record: dict[str, Any], stack: Path | None, name: str | None) -> Path | None:
@@ -340,11 +352,11 @@ def _read(
     runs: list[Again] = []
     left: dict[str, str] = {}
     notes: dict[str, None] = {}
-    own_traces = cache(_own_traces)
+    own_traces, outputs = cache(_own_traces), _outputs(files)
     stack_name = find_stack(str(programs[1].resolve()), Path())[1].name if programs[1] else None
     for name in sorted(files):
-        match = re.fullmatch(rf"({CAMPAIGN}runs/([^/]+))/run\.json", name)
-        if match is None:
+        match = _OUTPUT.fullmatch(name)
+        if match is None or match[2] != "run.json":
             continue
         record = _json(archive, name, file)
         try:
@@ -352,21 +364,21 @@ def _read(
             record["git"] = dict(record["git"])
             exact = is_exact(record["config"]["arena"])
         except (KeyError, TypeError, ValueError, AttributeError):
-            left[match[2]] = "its traces are neither in the archive nor on this machine, or its record is not whole"
+            left[match[1]] = "its traces are neither in the archive nor on this machine, or its record is not whole"
             continue
         if not exact:
-            left[match[2]] = "it ran on the wall clock, where no run comes twice"
+            left[match[1]] = "it ran on the wall clock, where no run comes twice"
             continue
         try:
             stack = _for_this(record, programs[1], stack_name)
-            spec = spec_of(file / match[2], record, program_file=programs[0], stack=stack)
+            spec = spec_of(file / match[1], record, program_file=programs[0], stack=stack)
         except UnknownStackError as error:
-            left[match[2]] = str(error).removesuffix(".")
+            left[match[1]] = str(error).removesuffix(".")
             continue
         notes |= dict.fromkeys(changes(record, spec))
-        outputs = _outputs(files, match[1])
-        with_qlog = spec.qlog or any(one.startswith("qlog/") for one in outputs)
-        runs.append(Again(spec.model_copy(update={"qlog": with_qlog}), outputs))
+        own_outputs = outputs.get(match[1], {})
+        with_qlog = spec.qlog or any(one.startswith("qlog/") for one in own_outputs)
+        runs.append(Again(spec.model_copy(update={"qlog": with_qlog}), own_outputs))
     if not runs and not left:
         raise UserError(f"{file}: it has no runs.")
     if stack_name is not None and not any(run.spec.stack and run.spec.stack.name == stack_name for run in runs):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from railyard.base.errors import UserError
 from railyard.base.paths import PROGRAM_NAMES, program
-from railyard.base.provenance import sha256_of
+from railyard.base.provenance import sha256_of, sha256_once
 from railyard.experiment.arenas import load
 from railyard.run import runspec
 from railyard.run.runspec import KernelMachine, RunSpec
@@ -92,7 +92,7 @@ class Arena(ABC):
 
     def own_programs(self, spec: RunSpec) -> dict[str, str]:
         """The SHA-256 of the programs of a recorded run, as they are in this installation."""
-        return {name: sha256_of(program(name)) for name in spec.programs_sha256}
+        return {name: sha256_once(program(name)) for name in spec.programs_sha256}
 
     def planned(self, spec: RunSpec, out: Path) -> list[str]:
         """The commands of the programs that the run starts, one a line."""

@@ -16,7 +16,7 @@ from railyard.base.errors import UserError
 from railyard.base.files import check_space, space_checked
 from railyard.base.loop import complete
 from railyard.base.paths import IN_CHECKOUT, PEERS_DIR, ROOT, program
-from railyard.base.provenance import git_state, sha256_of
+from railyard.base.provenance import git_state, sha256_once
 from railyard.base.yamlfile import field_name
 from railyard.experiment.arenas import ARENAS
 from railyard.experiment.stacks import FILE_NAME, StackRun, known_stacks, resolve_stack
@@ -128,14 +128,14 @@ def repeat(spec: RunSpec, out: Path) -> None:
 
 def _sha256(file: str) -> str | None:
     try:
-        return sha256_of(Path(file))
+        return sha256_once(Path(file))
     except (OSError, ValueError):
         return None
 
 
 def _own_sha256(name: str) -> str | None:
     try:
-        return sha256_of(program(name))
+        return sha256_once(program(name))
     except UserError:
         return None
 
