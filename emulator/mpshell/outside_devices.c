@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/descriptors.h"
+#include "emulator/mpshell/clock.h"
 #include "emulator/mpshell/devices.h"
 #include "emulator/mpshell/tun.h"
 
@@ -58,13 +59,14 @@ static bool claim_ranges(mp_shell *shell, const struct ifaddrs *list, unsigned b
 }
 
 /* Finds consecutive free ranges for the paths and sets their addresses. The search starts at a different range in each
- * run, so that a server that still sends to an address of an earlier run does not reach this one. */
+ * run, so that a server that still sends to an address of an earlier run does not reach this one. In virtual time the
+ * machine is new, and the addresses are those of the simulator, which requests contain. */
 static bool choose_addresses(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     struct ifaddrs *list = NULL;
     if (getifaddrs(&list) != 0)
         return mp_fail(error, "cannot list the addresses of this machine: %s", strerror(errno));
     unsigned places = 256u - (unsigned)shell->path_count + 1u;
-    unsigned start = (unsigned)getpid() * 37u;
+    unsigned start = mp_clock_is_virtual() ? 0 : (unsigned)getpid() * 37u;
     unsigned tried = 0;
     while (tried < places && !claim_ranges(shell, list, (start + tried) % places))
         tried++;
