@@ -165,6 +165,13 @@ def test_the_caller_owns_what_root_in_the_containers_wrote(tmp_path: Path, monke
     assert (after.st_uid, after.st_mode) == (before.st_uid, before.st_mode), "no link is followed"
 
 
+def test_no_program_of_this_machine_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAILYARD_BIN", str(tmp_path))
+    few = ("--schemes", "xlink", "--repeat-budget", "0")
+    good(railyard("run", "smoke", "--arena", "docker", *few, "--out", str(tmp_path / "out")))
+    assert len(list((tmp_path / "out" / "runs").iterdir())) == 1
+
+
 def test_stacks_play_to_the_end_beside_server_and_player(tmp_path: Path) -> None:
     """The control, a program outside of its stack's folder (what `make peers` has built), and a wrong program."""
     built = {

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from railyard.base.counting import counting
 from railyard.base.errors import UserError
+from railyard.base.paths import program_if_built
 from railyard.base.words import counted
 from railyard.experiment.arenas import is_exact
 from railyard.experiment.model import Experiment, Qlog
@@ -235,8 +236,9 @@ def _run(
             f"Void runs are repeated at the end, for {budget_s:.0f} s in all; --repeat-budget changes it.",
             soft_wrap=True,
         )
-    quiet = None if exact else Quiet(partial(_tell_of_machine, console), pending[0].keep_awake)
-    if quiet is not None:
+    quiet = None
+    if not exact and program_if_built("mpshell"):  # only the docker arena gets here without it
+        quiet = Quiet(partial(_tell_of_machine, console), pending[0].keep_awake)
         quiet.look()
     watch = Stopwatch()
     try:
