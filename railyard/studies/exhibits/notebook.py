@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -23,7 +24,7 @@ from railyard.base.page import table_lines
 from railyard.base.paths import EXPERIMENTS_DIR, RESULTS_DIR, ROOT
 from railyard.base.words import counted
 from railyard.base.yamlfile import load_yaml, near_miss
-from railyard.report.exhibit import FILE, Exhibit, load_exhibit
+from railyard.report.exhibit import FILE, Claim, Exhibit, Plot, Table, load_exhibit
 from railyard.report.pictures import pictures
 from railyard.studies.exhibits.registry import EXHIBITS
 from railyard.studies.study import SIZE, Study, studies
@@ -64,117 +65,101 @@ def _only_reads(name: str) -> bool:
     return known["kind"] == "exhibit" and "experiment" not in known
 
 
+@dataclass(frozen=True)
 class Page:
-    """The contents of a notebook. Each property is the last line of a cell; None shows nothing."""
+    """The contents of a notebook. Each field is the last line of a cell; None shows nothing."""
 
     heading: Any
-    to_be_seen: Any = None
     tables: Any
+    provenance: Any
+    to_be_seen: Any = None
     against_the_paper: Any = None
     claims: Any = None
-    provenance: Any
-
-    def show(self) -> None:
-        """Draws every plot."""
-
-
-def open_page(name: str) -> Page:
-    """The page of an exhibit or of a study. Raises UserError."""
-    if name in EXHIBITS:
-        return ExhibitPage(name)
-    known = {study.name: study for study in studies()}
-    if name not in known:
-        raise UserError(f"there is no exhibit or study '{name}'; {near_miss(name, [*EXHIBITS, *known])}")
-    return StudyPage(known[name])
-
-
-class StudyPage(Page):
-    def __init__(self, study: Study) -> None:
-        self.size = SIZE if study.file(SIZE).is_file() else "small"
-        measured = study.kept(SIZE) if self.size == SIZE else study.measure(self.size, {})
-        settings = "\n".join(f"- {name}: {value}" for name, value in measured.settings)
-        self.heading = _markdown(f"# {study.declared.title}\n\n{settings}")
-        self.tables = _markdown("\n\n".join(text for _, text in measured.parts()))
-        made = "kept in studies/" if self.size == SIZE else "measured just now"
-        self.provenance = _markdown(f"Size {self.size}, {made}, by {measured.by}.")
-
-
-class ExhibitPage(Page):
-    def __init__(self, name: str) -> None:
-        self.exhibit = get(name)
-
-    @property
-    def to_be_seen(self) -> Any:
-        sections = SEEN.read_text(encoding="utf-8").split("\n## ")
-        text = next((part for part in sections if part.startswith(f"{self.exhibit.name}\n")), "\n").partition("\n")[2]
-        return _markdown(f"## What is to be seen\n{text}")
-
-    @property
-    def heading(self) -> Any:
-        exhibit = self.exhibit
-        modelled = " **Modelled, not measured.**" if exhibit.modelled else ""
-        settings = "\n".join(f"- {name}: {value}" for name, value in exhibit.settings.items())
-        return _markdown(
-            f"# {exhibit.title}\n*{exhibit.paper_ref}*\n\n{exhibit.summary}{modelled}\n\n{settings}\n\n"
-            f"Size {exhibit.size}, arena {exhibit.arena}. Made by `{exhibit.command}`."
-        )
-
-    @property
-    def figures(self) -> list[go.Figure]:
-        return [go.Figure(plot.figure) for plot in self.exhibit.plots]
+    plots: Sequence[Plot] = ()
 
     def show(self) -> None:
         """Draws every plot with its description: interactive if the notebook's reader can draw it, else as a
         picture."""
         try:
-            drawn = pictures([plot.figure for plot in self.exhibit.plots])
+            drawn = pictures([plot.figure for plot in self.plots]) if self.plots else []
         except UserError as error:
             print(f"The plots are interactive only: {error}")
             drawn = []
-        for plot, figure, picture in zip_longest(self.exhibit.plots, self.figures, drawn):
+        for plot, picture in zip_longest(self.plots, drawn):
+            figure = go.Figure(plot.figure)
             _display(_markdown(f"**{plot.title}.** {plot.alt}"))
             _display(figure if picture is None else _Plot(figure, picture, plot.alt))
 
-    @property
-    def tables(self) -> Any:
-        texts = []
-        for table in self.exhibit.tables:
-            heads = [f"{column.name}{f' ({column.unit})' if column.unit else ''}" for column in table.columns]
-            rows = ([_cell("–" if cell is None else str(cell)) for cell in row] for row in table.rows)
-            lines = [f"**{table.title}**", "", *table_lines([_cell(head) for head in heads], *rows)]
-            texts.append("\n".join([*lines, "", table.note]))
-        return _markdown("\n\n".join(texts))
 
-    @property
-    def against_the_paper(self) -> Any:
-        rows = ([_cell(text) for text in (row.what, row.theirs, row.ours, row.source)] for row in self.exhibit.paper)
-        return _markdown("\n".join(table_lines(["what", "paper", "here", "source"], *rows)))
+def open_page(name: str) -> Page:
+    """The page of an exhibit or of a study. Raises UserError."""
+    if name in EXHIBITS:
+        return _of_exhibit(get(name))
+    known = {study.name: study for study in studies()}
+    if name not in known:
+        raise UserError(f"there is no exhibit or study '{name}'; {near_miss(name, [*EXHIBITS, *known])}")
+    return _of_study(known[name])
 
-    @property
-    def claims(self) -> Any:
-        if not self.exhibit.claims:
-            return _markdown("The paper claims nothing here that could be checked.")
-        return _markdown(
-            "\n\n".join(
-                f"**{claim.id}: {claim.verdict}.** {claim.claim} Paper: {claim.theirs}. Here: {claim.ours}. "
-                f"Because: {claim.because}." + (f" Rule: {claim.rule}." if claim.rule else "")
-                for claim in self.exhibit.claims
-            )
-        )
 
-    @property
-    def provenance(self) -> Any:
-        exhibit = self.exhibit
-        origin = exhibit.provenance
-        fidelity = exhibit.fidelity
-        judged = "exact (virtual time, or nothing was run)"
-        if not fidelity.exact:
-            worst = "–" if fidelity.worst_p99_us is None else f"{fidelity.worst_p99_us / 1000:.2f} ms"
-            judged = f"{counted(fidelity.runs, 'run')}, {fidelity.void} of them void, worst p99 lateness {worst}"
-        return _markdown(
-            f"Intervals: {exhibit.confidence}. Fidelity: {judged}. Revision {origin.git.get('revision')}, "
-            f"{len(origin.traces)} traces, seeds {origin.seeds}, made {origin.created}."
-        )
+def _of_study(study: Study) -> Page:
+    size = SIZE if study.file(SIZE).is_file() else "small"
+    measured = study.kept(SIZE) if size == SIZE else study.measure(size, {})
+    settings = "\n".join(f"- {name}: {value}" for name, value in measured.settings)
+    made = "kept in studies/" if size == SIZE else "measured just now"
+    return Page(
+        heading=_markdown(f"# {study.declared.title}\n\n{settings}"),
+        tables=_markdown("\n\n".join(text for _, text in measured.parts())),
+        provenance=_markdown(f"Size {size}, {made}, by {measured.by}."),
+    )
+
+
+def _of_exhibit(exhibit: Exhibit) -> Page:
+    modelled = " **Modelled, not measured.**" if exhibit.modelled else ""
+    settings = "\n".join(f"- {name}: {value}" for name, value in exhibit.settings.items())
+    sections = SEEN.read_text(encoding="utf-8").split("\n## ")
+    seen = next((part for part in sections if part.startswith(f"{exhibit.name}\n")), "\n").partition("\n")[2]
+    paper = ([_cell(text) for text in (row.what, row.theirs, row.ours, row.source)] for row in exhibit.paper)
+    return Page(
+        heading=_markdown(
+            f"# {exhibit.title}\n*{exhibit.paper_ref}*\n\n{exhibit.summary}{modelled}\n\n{settings}\n\n"
+            f"Size {exhibit.size}, arena {exhibit.arena}. Made by `{exhibit.command}`."
+        ),
+        tables=_markdown("\n\n".join(map(_table, exhibit.tables))),
+        provenance=_markdown(_origin(exhibit)),
+        to_be_seen=_markdown(f"## What is to be seen\n{seen}"),
+        against_the_paper=_markdown("\n".join(table_lines(["what", "paper", "here", "source"], *paper))),
+        claims=_markdown("\n\n".join(map(_claim, exhibit.claims)) or NO_CLAIMS),
+        plots=exhibit.plots,
+    )
+
+
+NO_CLAIMS = "The paper claims nothing here that could be checked."
+
+
+def _table(table: Table) -> str:
+    heads = [f"{column.name}{f' ({column.unit})' if column.unit else ''}" for column in table.columns]
+    rows = ([_cell("–" if cell is None else str(cell)) for cell in row] for row in table.rows)
+    lines = [f"**{table.title}**", "", *table_lines([_cell(head) for head in heads], *rows)]
+    return "\n".join([*lines, "", table.note])
+
+
+def _claim(claim: Claim) -> str:
+    return (
+        f"**{claim.id}: {claim.verdict}.** {claim.claim} Paper: {claim.theirs}. Here: {claim.ours}. "
+        f"Because: {claim.because}." + (f" Rule: {claim.rule}." if claim.rule else "")
+    )
+
+
+def _origin(exhibit: Exhibit) -> str:
+    origin, fidelity = exhibit.provenance, exhibit.fidelity
+    judged = "exact (virtual time, or nothing was run)"
+    if not fidelity.exact:
+        worst = "–" if fidelity.worst_p99_us is None else f"{fidelity.worst_p99_us / 1000:.2f} ms"
+        judged = f"{counted(fidelity.runs, 'run')}, {fidelity.void} of them void, worst p99 lateness {worst}"
+    return (
+        f"Intervals: {exhibit.confidence}. Fidelity: {judged}. Revision {origin.git.get('revision')}, "
+        f"{len(origin.traces)} traces, seeds {origin.seeds}, made {origin.created}."
+    )
 
 
 @dataclass(frozen=True)
