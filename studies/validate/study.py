@@ -21,7 +21,7 @@ from railyard.run.campaign import identity_of
 from railyard.run.folders import results_folder, shown
 from railyard.studies.claims import Compared
 from railyard.studies.study import Data, tell
-from railyard.studies.validation import campaign, models, page
+from railyard.studies.validation import models, page
 from railyard.studies.validation.distances import QUANTILES
 from railyard.studies.validation.downloads import even, read_downloads
 
@@ -80,7 +80,7 @@ def measure(settings: Settings) -> Measured:
     }
     identity = identity_of(models.experiment(settings.seed), [run.spec for run in runs], about)
     with results_folder(identity, tell, out=settings.out) as folder:
-        took = campaign.carry_out(runs, settings.seed, folder, settings.jobs)
+        took = models.carry_out(runs, settings.seed, folder, settings.jobs)
         pairs = {(run.download, run.repeat): run.spec.pair for run in runs if run.model == models.PREDICATES}
         analysis = page.analyse(
             downloads,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,10 @@ import numpy as np
 
 from railyard.arenas.kernel import kernel_machine
 from railyard.base.files import write_whole
+from railyard.base.lists import grouped
 from railyard.experiment.model import BufferLimits, Experiment, PlayerSettings
+from railyard.results.pending import Plan, make_whole
+from railyard.results.records import Run
 from railyard.run.arena import arena_of
 from railyard.run.runspec import RunPath, RunSpec
 from railyard.studies.validation.downloads import (
@@ -388,6 +392,10 @@ class Emulated:
     spec: RunSpec
 
 
+Durations = Mapping[tuple[str, str, int], Sequence[float]]
+"""Seconds by model, scheme and number of the live download. Infinite: the download did not finish."""
+
+
 def experiment(seed: int) -> Experiment:
     """The experiment for the campaign's record. Its runs are not a product of pairs and schemes."""
     return Experiment.model_validate(
@@ -473,3 +481,17 @@ def plan(
             for download in judges:
                 emulated += here.runs(model, download, repeat, schemes)
     return emulated
+
+
+def _duration_s(run: Run) -> float:
+    """The time from the player's start to the last byte."""
+    chunk = run.chunks[0] if run.chunks else None
+    return chunk.request_s + chunk.rct_s if chunk is not None and chunk.completed else math.inf
+
+
+def carry_out(emulated: Sequence[Emulated], seed: int, folder: Path, jobs: int | None) -> Durations:
+    """Does the runs that the folder does not have yet."""
+    campaign = make_whole(Plan(experiment(seed), [one.spec for one in emulated]), folder, jobs=jobs)
+    took = {run.run_id: _duration_s(run) for run in campaign.runs if not run.void}
+    done = (one for one in emulated if one.spec.run_id in took)
+    return grouped(((one.model, one.scheme, one.download), took[one.spec.run_id]) for one in done)

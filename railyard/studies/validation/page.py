@@ -16,10 +16,9 @@ from railyard.run.folders import write_json
 from railyard.stats.intervals import Interval
 from railyard.stats.statistics import nearest_rank
 from railyard.studies.validation import distances
-from railyard.studies.validation.campaign import Durations
 from railyard.studies.validation.distances import QUANTILES, Indices, Verdict
 from railyard.studies.validation.downloads import CARRIERS, Download, Fitted, even, fit, odd
-from railyard.studies.validation.models import PREDICATES, REFERENCE
+from railyard.studies.validation.models import PREDICATES, REFERENCE, Durations
 
 SCHEMA = 1
 RESULT = "validate.json"
