@@ -42,6 +42,6 @@ def played(folder: Path, text: str, out: str = "out") -> Path:
         patch.setenv("RAILYARD_TRACE_PATH", str(folder))
         specs = resolve(*load_experiment(folder / "e.yaml"))
         campaign = Campaign(folder / out)
-        with campaign.locked():
-            run_campaign(campaign, specs, 1, Silent())
+        campaign.runs.mkdir(parents=True, exist_ok=True)
+        run_campaign(campaign, specs, 1, Silent())
     return next(campaign.runs.iterdir())

@@ -349,11 +349,6 @@ def test_an_interrupt_ends_the_campaign_and_keeps_whole_runs(
     assert [run.name for run in folder.runs.iterdir()] == [specs[0].run_id]
 
 
-def test_two_campaigns_do_not_write_into_one_directory(folder: Campaign) -> None:
-    with folder.locked(), pytest.raises(UserError, match="another campaign is writing there"), folder.locked():
-        pass
-
-
 # --- with the real programs -------------------------------------------------------------------------------------------
 
 

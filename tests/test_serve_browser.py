@@ -12,7 +12,7 @@ from chromium import NEEDS_CHROMIUM, OVERFLOWS, complaints, press
 from conftest import FakeRun
 from railyard.base.paths import programs_dir
 from railyard.report.chromium import Browser, Page
-from railyard.run.campaign import Campaign
+from railyard.run.folders import locked
 from railyard.serve import leaderboard
 from railyard.serve.store import Store
 from web_server import Make, Server, campaign
@@ -138,7 +138,7 @@ def test_the_keyboard_alone_leads_from_the_list_to_a_run(browser: Browser, make_
 def test_a_campaign_under_way_changes_on_the_page_and_keeps_the_focus(browser: Browser, make_campaign: Make) -> None:
     out = make_campaign(FakeRun(), FakeRun(seed=2), FakeRun(seed=3))
     later = (out / "runs" / "subway-1--xlink--s3").rename(out.parent / ".later")
-    with Server(out.parent) as server, Campaign(out).locked():
+    with Server(out.parent) as server, locked(out):
         page = opened(browser, server, "/")
         assert "running 2/3" in page.evaluate("document.getElementById('live').textContent")
         page.evaluate("document.querySelector('#live a').focus()")

@@ -37,7 +37,7 @@ from railyard.results.columns import CAMPAIGN, METADATA_KEY, STORED, TABLES
 from railyard.results.query import connect, rows_of, run_query
 from railyard.results.records import load_campaign
 from railyard.results.upgrade import stored_tables
-from railyard.run.campaign import Campaign
+from railyard.run.folders import locked
 from railyard.studies.population import parts
 from waiting import wait_until
 
@@ -392,7 +392,7 @@ def test_campaigns_are_listed_with_their_state(results: Path) -> None:
         "fig8": "complete",
         "nested/inner": "unreadable",
     }
-    with Campaign(results / "campaign").locked():
+    with locked(results / "campaign"):
         assert find_campaigns(results)[0].state == "running 2/3"
     done = good(railyard("list", "--results", str(results)))
     assert "partial 2/3" in done.stdout and "fig8: 1 holds" in done.stdout and "demo" in done.stdout

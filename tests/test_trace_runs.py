@@ -39,8 +39,8 @@ def replay(tmp_path: Path, arena: str, **fields: Any) -> Path:
     file = tmp_path / "replay.yaml"
     file.write_text(f"arena: {arena}\n" + EXPERIMENT.format(**fields))
     campaign = Campaign(tmp_path / arena)
-    with campaign.locked():
-        run_campaign(campaign, resolve(*load_experiment(file)), 1, Silent())
+    campaign.runs.mkdir(parents=True, exist_ok=True)
+    run_campaign(campaign, resolve(*load_experiment(file)), 1, Silent())
     return next(campaign.runs.iterdir())
 
 

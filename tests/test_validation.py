@@ -130,7 +130,6 @@ def test_a_download_has_its_start_its_round_trips_and_its_finish(tmp_path: Path)
     assert m is not None
     assert (u.syn_rtt_s, u.next_rtt_s, u.wake_up_s) == pytest.approx((0.2, 0.04, 0.16), abs=1e-5)
     assert (m.syn_rtt_s, m.next_rtt_s, m.wake_up_s) == pytest.approx((0.4, 0.1, 0.3), abs=1e-5)
-    assert one.share("M") == pytest.approx(m.payload_bytes / 64_203)
 
 
 def test_the_rate_of_the_first_arrivals_is_that_of_ten_segments_with_data(tmp_path: Path) -> None:

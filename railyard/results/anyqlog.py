@@ -56,11 +56,6 @@ class AnyQlog:
     reference_ms: float | None  # time 0 as Unix time; None: the file does not have it
     paths: dict[str, PathOfLog] = field(default_factory=dict)
 
-    @property
-    def end_ms(self) -> float:
-        times = [packet.sent_ms for path in self.paths.values() for packet in path.sent]
-        return max(times + [row[0] for path in self.paths.values() for row in path.received], default=0.0)
-
 
 def _no_number(word: str) -> NoReturn:
     raise ValueError(f"{word} is no number of JSON")

@@ -214,7 +214,6 @@ class Again:
 class Archive:
     """A sound archive: names are plain, sizes are bounded, and files have the hashes of the manifest."""
 
-    file: Path
     runs: list[Again]
     not_repeated: dict[str, str]  # the reason, by run
     changes: list[str]  # differences between this machine and the one that wrote it
@@ -383,7 +382,7 @@ def _read(
         raise UserError(f"{file}: it has no runs.")
     if stack_name is not None and not any(run.spec.stack and run.spec.stack.name == stack_name for run in runs):
         raise UserError(f"{file}: none of its runs has the stack '{stack_name}' that --stack names.")
-    return Archive(file, runs, left, list(notes))
+    return Archive(runs, left, list(notes))
 
 
 def repeat_all(archive: Archive, jobs: int) -> Outcome:

@@ -43,7 +43,6 @@ CAPTURES = 2.4  # the same, of both ends
 
 @dataclass(frozen=True)
 class Estimate:
-    runs: int
     seconds: float
     disk_bytes: float
     basis: str
@@ -110,4 +109,4 @@ def estimate(specs: Sequence[RunSpec], qlog: Qlog, jobs: int, results: Path | No
         seconds, basis = planned_s(specs, jobs), "the lengths of the videos without stalls and repeated void runs"
     captured = sum(size for spec, size in zip(specs, video, strict=True) if spec.pcap)
     used = sum(video) * of_byte.link_logs + kept * of_byte.qlogs + captured * CAPTURES
-    return Estimate(len(specs), seconds, used, basis)
+    return Estimate(seconds, used, basis)

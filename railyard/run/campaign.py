@@ -18,8 +18,8 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -147,13 +147,6 @@ class Campaign:
                 taken[other.out.name] = taken.get(other.out.name, 0) + 1
                 break
         return taken
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Lets one campaign at a time write into the directory. The lock ends with the process."""
-        self.runs.mkdir(parents=True, exist_ok=True)
-        with folders.locked(self.out):
-            yield
 
     def forget_tables(self) -> None:
         """Removes the Parquet files, because the set of runs is about to change."""

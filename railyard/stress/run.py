@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +137,6 @@ class Matrix:
     scenarios: list[Scenario]
     subjects: list[Subject]
     cells: Mapping[tuple[str, str], Cell]  # by name of the scenario and words of the subject
-    wall_s: float = 0.0
 
     def score(self, of: Subject) -> tuple[int, int]:
         """The number of scenarios that it passes, and the number of those that apply to it."""
@@ -301,6 +299,6 @@ def _carry_out(
     specs = {spec.run_id: spec for one in planned for spec in (*one.specs, *one.alone)}
     tell(f"{len(specs)} runs in {arena}")
     here = Place(place.out / arena if place.out else None, place.results, place.fresh, place.tell)
-    make_campaign = partial(whole_campaign, Plan(_experiment(arena, planned), list(specs.values())), here, jobs=jobs)
-    with make_campaign() as done:
+    asked = Plan(_experiment(arena, planned), list(specs.values()))
+    with whole_campaign(asked, here, jobs=jobs) as done:
         return {(one.scenario.name, one.of.label): _cell(one, done.folder / "runs") for one in planned}

@@ -51,7 +51,6 @@ class Split:
     """The parts of a chunk's completion time. Times are in s since t0 of the links. `done_s` is None, and there are no
     parts, if the chunk did not complete."""
 
-    stream: int
     request_s: float
     done_s: float | None
     parts: tuple[Part, ...]
@@ -97,7 +96,7 @@ def split(flight: Flight, stream: int, request_s: float) -> Split:
     size = max((piece.end for packet in sent for piece in packet.pieces if piece.stream == stream), default=0)
     last, shares, missing = _arrivals(sent, stream, size)
     if last is None or last.received_s is None or missing:
-        return Split(stream, request_s, None, (), shares, None, missing, ())
+        return Split(request_s, None, (), shares, None, missing, ())
     final = max((piece for piece in last.pieces if piece.stream == stream), key=lambda piece: piece.end)
     carriers = sorted((p for p in sent if any(_overlap(piece, final) for piece in p.pieces)), key=lambda p: p.sent_s)
     carriers = [packet for packet in carriers if packet.sent_s <= last.sent_s]
@@ -113,7 +112,6 @@ def split(flight: Flight, stream: int, request_s: float) -> Split:
     gate = [reason for t_s, reason in flight.gate if begin_s <= t_s <= last.received_s]
     before = [reason for t_s, reason in flight.gate if t_s < begin_s]
     return Split(
-        stream,
         request_s,
         last.received_s,
         tuple(part for part in parts if part.seconds > SHORT_S),

@@ -56,13 +56,6 @@ class Frame:
         """The schemes, without the parts, in order of appearance."""
         return list(dict.fromkeys(run.label.partition(AT)[0] for run in self.every))
 
-    def paired(self, label: str, other: str) -> list[tuple[Run, Run]]:
-        """The runs of two schemes over the same links: same part, pair and seed, neither void."""
-        by_place = {place_of(run): run for run in self.runs if scheme_of(run) == other}
-        return [
-            (run, by_place[place_of(run)]) for run in self.runs if scheme_of(run) == label and place_of(run) in by_place
-        ]
-
     def fidelity(self) -> Fidelity:
         if is_exact(self.arena):
             return Fidelity(exact=True, runs=len(self.every), void=len(self.every) - len(self.runs))
@@ -127,11 +120,6 @@ def scheme_of(run: Run) -> str:
 
 def part_of(run: Run) -> str:
     return run.label.partition(AT)[2] or WHOLE
-
-
-def place_of(run: Run) -> tuple[str, str, int]:
-    """The key of runs that see the same links."""
-    return part_of(run), run.pair, run.seed
 
 
 def columns(*names: str | tuple[str, str]) -> list[Column]:

@@ -66,13 +66,11 @@ class Subflow:
     """One TCP connection of a download."""
 
     carrier: str
-    start_s: float  # of the first SYN, since 1970
     syns: int
     syn_rtt_s: float | None  # None: no answer
     next_rtt_s: float | None
     first_rate_bps: float | None
     first_offsets_s: tuple[float, ...]  # of the first arrivals since the first one; empty if there are too few
-    payload_bytes: int  # from the server, repetitions included
 
     @property
     def wake_up_s(self) -> float | None:
@@ -96,12 +94,6 @@ class Download:
     def subflow(self, carrier: str) -> Subflow | None:
         """The first subflow of a carrier that was answered. None: there is none."""
         return next((one for one in self.subflows if one.carrier == carrier and one.syn_rtt_s is not None), None)
-
-    def share(self, carrier: str) -> float:
-        """The share of the received bytes that came over one carrier."""
-        all_bytes = sum(one.payload_bytes for one in self.subflows)
-        own = sum(one.payload_bytes for one in self.subflows if one.carrier == carrier)
-        return own / all_bytes if all_bytes else 0.0
 
 
 # ---- packets
@@ -209,13 +201,11 @@ def _subflow(carrier: str, packets: list[Packet], syn: Packet) -> Subflow:
     train = _first_arrivals(data, next_rtt_s)
     return Subflow(
         carrier,
-        start_s=syn.time_s,
         syns=len(syns),
         syn_rtt_s=None if answer is None else answer.time_s - syn.time_s,
         next_rtt_s=next_rtt_s,
         first_rate_bps=_rate_bps(train),
         first_offsets_s=tuple(packet.time_s - train[0].time_s for packet in train),
-        payload_bytes=sum(packet.length for packet in data),
     )
 
 
