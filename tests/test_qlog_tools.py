@@ -25,7 +25,7 @@ from conftest import good
 from in_process import railyard
 from railyard.base.errors import UserError
 from railyard.report import timeline
-from railyard.results.anyqlog import AnyQlog, PathOfLog, SentPacket, read_any_qlog
+from railyard.results.anyqlog import MOST_BYTES, AnyQlog, PathOfLog, SentPacket, read_any_qlog
 from railyard.results.qlogdiff import events
 
 QUIC_GO = Path(__file__).parent / "data" / "quic-go_client.sqlog"
@@ -250,6 +250,14 @@ def test_a_qlog_of_quic_go_is_read() -> None:
     acked = [packet for packet in path.sent if packet.acked_ms is not None]
     assert acked and all(0 <= packet.acked_ms - packet.sent_ms < 100 for packet in acked)
     assert {packet.kind for packet in path.sent} == {"initial", "handshake", "1RTT"}
+
+
+def test_a_qlog_that_is_too_large_is_refused_before_another_is_read(tmp_path: Path) -> None:
+    (tmp_path / "small.sqlog").write_text("no qlog")
+    with (tmp_path / "large.sqlog").open("wb") as large:
+        large.truncate(MOST_BYTES + 1)
+    done = railyard("qlog", str(tmp_path / "small.sqlog"), str(tmp_path / "large.sqlog"))
+    assert done.returncode == 2 and "large.sqlog: it is larger than 1 GiB" in done.stderr
 
 
 def test_qlogs_of_other_stacks_become_one_trace(folder: Path) -> None:

@@ -16,7 +16,7 @@ from railyard.base.terminal import new_console, new_table, print_table
 from railyard.cli.options import ResultsOption
 from railyard.report import perfetto, timeline
 from railyard.results import qvis
-from railyard.results.anyqlog import AnyQlog, PathOfLog, read_any_qlog
+from railyard.results.anyqlog import AnyQlog, PathOfLog, read_any_qlogs
 from railyard.results.campaigns import find_run
 from railyard.results.qlogdiff import no_qlogs
 
@@ -61,16 +61,16 @@ def qlog_command(
     if to_qvis:
         _qvis(files, out or Path())
     elif to_perfetto:
-        trace = perfetto.document(folder) if folder else perfetto.document_of_logs(list(map(read_any_qlog, files)))
+        trace = perfetto.document(folder) if folder else perfetto.document_of_logs(read_any_qlogs(files))
         target = out or Path(f"{(folder or files[0]).resolve().name}.perfetto.json")
         write_named(target, trace)
         typer.echo(str(target))
     elif to_page:
         target = out or Path(f"{(folder or files[0]).resolve().name}.html")
-        timeline.write_page(list(map(read_any_qlog, files)), target)
+        timeline.write_page(read_any_qlogs(files), target)
         typer.echo(str(target))
     else:
-        _print(list(map(read_any_qlog, files)), form)
+        _print(read_any_qlogs(files), form)
 
 
 def _qvis(files: list[Path], folder: Path) -> None:

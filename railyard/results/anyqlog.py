@@ -11,7 +11,7 @@ import math
 import sys
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -235,11 +235,17 @@ def _fields(event: Any, names: Any) -> Iterator[tuple[float, str, Record]]:
         yield _finite(event["time"]), str(event.get("name", "")), event["data"]
 
 
-def read_any_qlog(file: Path) -> AnyQlog:
-    """Reads a qlog. Raises UserError if the file is not one."""
-    try:
+def read_any_qlogs(files: Sequence[Path]) -> list[AnyQlog]:
+    """Reads qlogs. Raises UserError if one is none, and before it reads the first if one is too large."""
+    for file in files:
         if file.stat().st_size > MOST_BYTES:
             raise UserError(f"{file}: it is larger than {MOST_BYTES >> 30} GiB; cut it to the part of interest.")
+    return list(map(read_any_qlog, files))
+
+
+def read_any_qlog(file: Path) -> AnyQlog:
+    """Reads a qlog of any size. Raises UserError if the file is not one."""
+    try:
         with open_regular(file) as stream:
             trace, events = _events(stream)
             vantage = trace.get("vantage_point") or {}
