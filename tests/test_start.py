@@ -9,12 +9,13 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from in_process import railyard
 from railyard.base.paths import ROOT
-from railyard.cli.main import COMMANDS, EXAMPLES, GROUPS, whole
+from railyard.cli.main import COMMANDS, EXAMPLES, GROUPS, main, whole
 
 PROGRAM = """
 import os
@@ -147,6 +148,16 @@ def test_a_full_standard_output_is_named_beside_the_results() -> None:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT)
     assert done.returncode == 2
     assert done.stderr.startswith("railyard: the results or the standard output: No space left on device;")
+
+
+def test_a_lack_of_memory_is_no_fault_of_a_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("railyard.cli.main.app", Mock(side_effect=MemoryError))
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "railyard: out of memory; what is complete in the results is kept.\n"
 
 
 def test_without_a_home_nothing_is_said_of_it(tmp_path: Path) -> None:

@@ -195,6 +195,8 @@ def main() -> None:
     except OSError as error:
         place = error.filename or "the results or the standard output"
         _fail(f"{place}: {error.strerror or error}; what is complete there is kept.")
+    except MemoryError:
+        _fail("out of memory; what is complete in the results is kept.")
     except Exception as error:
         _fault(error)
 
