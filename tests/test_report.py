@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -22,12 +24,14 @@ from railyard.base.style import scheme_styles
 from railyard.figures.figure import Figure, Point, point_of
 from railyard.figures.rows import FIRST_FRAME, RCT_MAX, RCT_MEDIAN, REBUFFER_RATE, REDUNDANCY
 from railyard.report import write_report
+from railyard.report.figures import forest
 from railyard.report.sections import embedded
 from railyard.results import differences
 from railyard.results.aggregate import cells, write_parquet
 from railyard.results.records import Chunk, Run, load_campaign, load_run
 from railyard.results.tables import Value, aligned
 from railyard.run.fidelity import judge
+from railyard.stats.changes import Change
 from railyard.stats.intervals import Interval
 
 Make = Callable[..., Path]
@@ -107,6 +111,63 @@ def test_a_name_is_text_in_a_figure_and_a_bound_is_marked(make_campaign: Make) -
     starts = next(one for one in bars if one["layout"]["xaxis"]["title"]["text"] == "first-frame latency, s")
     assert [note["text"] for note in starts["layout"]["annotations"]] == ["0.40", "≥ 30.60", "0.40"]
     assert starts["data"][0]["hovertext"] == ["0.40", "≥ 30.60", "0.40"]
+
+
+def drawn_on(page: str) -> dict[str, dict[str, Any]]:
+    """The figures of a page with one pair, by what their last axis measures."""
+    figures = [json.loads(text) for text in re.findall(r'data-figure="[^"]+">(.*?)</script>', page, re.DOTALL)]
+    axes = [[axis for name, axis in one["layout"].items() if name.startswith("xaxis")] for one in figures]
+    titles = [[axis["title"]["text"] for axis in of if axis.get("title", {}).get("text")] for of in axes]
+    shares = [one["layout"]["yaxis"].get("title", {}).get("text") == "chunks completed" for one in figures]
+    return {"cdf" if is_cdf else of[-1]: one for of, is_cdf, one in zip(titles, shares, figures, strict=True)}
+
+
+def test_what_is_drawn_are_the_figures_of_the_runs(make_campaign: Make, tmp_path: Path) -> None:
+    trace = tmp_path / "a.trace"
+    trace.write_text("".join(f"{ms}\n" for ms in [*range(1, 1001), *range(1004, 2001, 4)]))
+    link: dict[str, Any] = {"up": str(trace), "down": str(trace)}
+    link |= dict.fromkeys(("up_sha256", "down_sha256"), hashlib.sha256(trace.read_bytes()).hexdigest())
+    link |= {"technology": "lte", "delay_ms": 15.0, "queue": "infinite", "loss": 0.0}
+    more: dict[str, Any] = {"paths": [{"name": name} | link for name in ("wifi", "lte")], "start_offset_ms": 1000}
+    waits: dict[str, Any] = {"unfinished_s": [3.0], "outcome": "time_limit"}
+    out = make_campaign(
+        FakeRun(label="sp", scheme="sp", rct_s=[2.0] * 4, rebuffer_time_s=1.0, **more),
+        FakeRun(rct_s=[0.5, 0.25, 0.75, 1.0], rebuffer_time_s=0.5, **more, **waits),
+        FakeRun(seed=2, rct_s=[0.25], down_bytes=(100_000, 0), unfinished_s=[], **more),
+    )
+    drawn = drawn_on(write_report(*load_campaign(out), out).read_text())
+    capacity = drawn["time since the start of the run, s"]["data"]
+    assert [one["name"] for one in capacity] == ["wifi downlink", "lte downlink"]
+    rates = dict(zip(capacity[0]["x"], capacity[0]["y"], strict=True))
+    assert (rates[0.2], rates[0.8], rates[1.0], rates[2.0]) == (3.008, 3.008, 12.032, 3.008), "from the run's start on"
+    ranges, cdf = drawn["request completion time, s (log scale)"], drawn["cdf"]
+    marks = {one["name"]: one for one in ranges["data"] if one["mode"] == "markers"}
+    assert [marks[name]["x"] for name in ("median", "max")] == [[2.0, 0.5], [2.0, 3.0]]
+    assert marks["max"]["text"] == ["max 2.000 s", "max ≥ 3.000 s"]
+    assert [one["x"] for one in cdf["data"]] == [[2.0] * 5, [0.25, 0.25, 0.25, 0.5, 0.75, 1.0]]
+    assert cdf["data"][1]["y"] == pytest.approx([0, 1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6]), "of all requests"
+    rate = drawn["rebuffer rate, %"]
+    assert rate["data"][0]["x"] == pytest.approx([10.0, 5.0]) and rate["data"][0]["y"] == ["sp", "xlink"]
+    assert [one["text"] for one in rate["layout"]["annotations"]] == ["10.0 %", "5.0 %"]
+    carried = {one["name"]: one["x"] for one in drawn["MB delivered downlink, mean per run"]["data"]}
+    assert carried == {"wifi": [0.7, 0.4], "lte": [0.4, 0.2]}
+    buffer = drawn["time since the player's start, s"]
+    assert len(buffer["data"]) == 2, "a strip of seed 1 for each scheme"
+    stalls = [(one["yref"], round(one["x0"], 3), round(one["x1"], 3)) for one in buffer["layout"]["shapes"]]
+    assert stalls == [("y domain", 8.1, 9.1), ("y2 domain", 2.6, 3.1)]
+
+
+def test_a_forest_has_times_in_percent_and_rates_in_points() -> None:
+    def one(figure: Figure, value: float, low: float, high: float) -> differences.Difference:
+        ends = Interval(value, low, high)
+        change = Change(ends, 0.001, 1.0, ends, 12, "runs")
+        level = Interval(1.0, 0.9, 1.1)
+        return differences.Difference("all", "xlink", "sp", figure, level, level, change, change, 12, None, 0.01, 0.01)
+
+    drawn = forest([one(REBUFFER_RATE, -0.04, -0.06, -0.01), one(RCT_MEDIAN, -0.3, -0.5, -0.2)])
+    assert [list(one.x) for one in drawn.data] == [[-50, -20], [-30], [-6, -1], [-4]]
+    assert [drawn.layout.xaxis.title.text, drawn.layout.xaxis2.title.text] == ["difference, %", "difference, points"]
+    assert drawn.data[1].hovertemplate == "xlink to sp, RCT median: −30 % [−50, −20], lower<extra></extra>"
 
 
 def test_schemes_that_share_no_place_are_not_compared(make_campaign: Make) -> None:

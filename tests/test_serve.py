@@ -303,13 +303,24 @@ def test_a_scheme_under_which_a_program_failed_has_no_figure(make_campaign: Make
         assert '<th scope="row">bad</th><td class="n">0</td><td class="n">–</td>' in page
 
 
+def test_a_play_that_failed_is_no_fault_of_a_program_and_its_stall_a_lower_bound(make_campaign: Make) -> None:
+    out = make_campaign(FakeRun(outcome="connect_failed", rct_s=[], first_frame_s=None))
+    with Server(out.parent) as server:
+        page = server.get("/campaign/campaign").text
+        assert "<span>0 program faults</span>" in page and "failed</span> connect failed</td>" in page
+        assert '<td class="n">–</td><td class="n">≥ 0.500</td><td' in page
+        run = server.get("/run/campaign/subway-1--xlink--s1")
+        assert "stalled ≥ 0.500 s" in run.text
+
+
 def test_a_campaign_under_way_is_told_and_its_runs_are_read_once(make_campaign: Make) -> None:
     out = make_campaign(*[FakeRun(seed=seed) for seed in range(1, 4)], FakeRun(seed=4, outcome="crashed"))
     record = json.loads((out / "campaign.json").read_text())
     (out / "campaign.json").write_text(json.dumps(record | {"runs": [*record["runs"], "subway-1--xlink--s9"]}))
     with Server(out.parent) as server:
         page = server.get("/campaign/campaign")
-        assert page.status == 200 and "partial 4/5" in page.text and "1 failed" in page.text
+        assert page.status == 200 and "partial 4/5" in page.text
+        assert '<span class="flag">1</span> program fault<' in page.text
         (out / "runs" / "subway-1--xlink--s1" / "player.jsonl").unlink()  # it is not read again
         FakeRun(seed=9).write(out / "runs")
         page = server.get("/campaign/campaign")

@@ -53,7 +53,7 @@ class Overview:
     asked: int
     whole: int
     void: int
-    failed: int
+    faults: int  # runs that a program's fault ended
     running: bool
     left: str
     started: datetime | None
@@ -128,7 +128,7 @@ class Known:
             void, outcomes = columns.column("void").to_pylist(), columns.column("outcome").to_pylist()
             return sum(map(bool, void)), sum(outcome not in RESULT_OUTCOMES for outcome in outcomes)
         ends = [self._end(folder) for folder in campaign.whole]
-        return sum(void for void, _ in ends), sum(failed for _, failed in ends)
+        return sum(void for void, _ in ends), sum(fault for _, fault in ends)
 
     def _end(self, folder: Path) -> tuple[bool, bool]:
         key = written(folder)
@@ -151,7 +151,7 @@ class Known:
         with self._lock:
             campaign = self.campaign
             try:
-                void, failed = self._count_ends()
+                void, faults = self._count_ends()
             except (OSError, ValueError, pa.ArrowException) as error:
                 cause = " ".join(str(error).split()).rstrip(".")
                 raise UserError(f"{self.folder}: its tables cannot be read: {cause}.") from None
@@ -165,7 +165,7 @@ class Known:
                 asked=len(campaign.asked),
                 whole=campaign.runs_whole,
                 void=void,
-                failed=failed,
+                faults=faults,
                 running=running,
                 left=self._left() if running else "",
                 started=campaign.started,
