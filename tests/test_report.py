@@ -24,7 +24,7 @@ from railyard.base.style import scheme_styles
 from railyard.figures.figure import Figure, Point, point_of
 from railyard.figures.rows import FIRST_FRAME, RCT_MAX, RCT_MEDIAN, REBUFFER_RATE, REDUNDANCY
 from railyard.report import write_report
-from railyard.report.figures import forest
+from railyard.report.figures import Level, bars, forest, rct_ranges
 from railyard.report.sections import embedded
 from railyard.results import differences
 from railyard.results.aggregate import cells, write_parquet
@@ -155,6 +155,18 @@ def test_what_is_drawn_are_the_figures_of_the_runs(make_campaign: Make, tmp_path
     assert len(buffer["data"]) == 2, "a strip of seed 1 for each scheme"
     stalls = [(one["yref"], round(one["x0"], 3), round(one["x1"], 3)) for one in buffer["layout"]["shapes"]]
     assert stalls == [("y domain", 8.1, 9.1), ("y2 domain", 2.6, 3.1)]
+
+
+def test_intervals_are_drawn_from_end_to_end(make_campaign: Make) -> None:
+    row = cells(load_campaign(make_campaign(FakeRun(label="sp", scheme="sp"), FakeRun()))[1])["subway-1"]
+    ends: dict[tuple[str, str], Interval | None] = {("sp", "median"): Interval(0.5, 0.4, 0.6)}
+    ends |= {("sp", "p95"): Interval(1.0, 0.9, 1.1), ("xlink", "median"): Interval(0.5, 0.3, float("inf"))}
+    lines = {one.name: one.x for one in rct_ranges(row, ends).data if one.name and "interval" in one.name}
+    assert lines == {"median, 95 % interval": (0.4, 0.6, None)}, "the p95 is not carried, one end is unknown"
+    levels = [Level(Point(0.05), Interval(0.05, 0.02, 0.09)), Level(Point(0.1))]
+    drawn = bars(row, levels, "rebuffer rate, %", 1)
+    assert [one.x for one in drawn.data if one.name == "95 % interval"] == [(2.0, 9.0, None)] * 2
+    assert drawn.data[0].hovertext == ("5.0 % [2.0, 9.0]", "10.0 %")
 
 
 def test_a_forest_has_times_in_percent_and_rates_in_points() -> None:
