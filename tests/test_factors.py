@@ -90,8 +90,9 @@ def test_the_response_to_a_factor_is_drawn_in_the_order_of_its_values(
 ) -> None:
     [response] = responses(campaign[2])
     assert response.factor == "t_th2_ms"
-    median = draw(response).data[0]
+    median, _, stalled = draw(response).data
     assert list(median.x) == [90, 1000, 4000] and list(median.y) == [0.5, 1, 2]
+    assert list(stalled.y) == [5.0] * 3, "0.5 s in 10 s, in percent"
 
 
 def test_a_report_has_the_response_only_where_a_parameter_varies(
