@@ -15,6 +15,7 @@ struct jsonl {
     FILE *file;
     uint64_t start_us;
     bool failed, shared, is_full;
+    int reason;     /* errno of the first failure */
     uint64_t limit; /* of the file's size, bytes; 0: none */
     int worker;     /* member "worker"; < 0: none */
 };
@@ -60,6 +61,13 @@ void jsonl_limit(jsonl *log, uint64_t bytes) {
     }
 }
 
+static void check(jsonl *log, bool is_done) {
+    if (is_done || log->failed)
+        return;
+    log->failed = true;
+    log->reason = errno;
+}
+
 /* For a line of more than LINE_BYTES, or one that json_text() cannot write. */
 static bool put_long_line(FILE *file, json_t *head, json_t *fields) {
     return (!fields || json_object_update(head, fields) == 0) && json_dumpf(head, file, JSON_TEXT_FLAGS) == 0 &&
@@ -88,9 +96,9 @@ static void write_record(jsonl *log, const char *event, json_t *fields, uint64_t
     json_object_set_new(head, "event", json_string(event));
     if (log->worker >= 0)
         json_object_set_new(head, "worker", json_integer(log->worker));
-    log->failed |= !put_line(log->file, head, fields);
+    check(log, put_line(log->file, head, fields));
     if (log->shared) /* one append per record, so that records do not mix */
-        log->failed |= fflush(log->file) != 0;
+        check(log, fflush(log->file) == 0);
     json_decref(head);
 }
 
@@ -125,15 +133,17 @@ void jsonl_write_start(jsonl *log, int argc, char *const *argv, json_t *fields) 
 bool jsonl_flush(jsonl *log) {
     if (!log)
         return true;
-    log->failed |= fflush(log->file) != 0;
+    check(log, fflush(log->file) == 0);
     return !log->failed;
 }
 
 bool jsonl_close(jsonl *log) {
     if (!log)
         return true;
-    bool ok = jsonl_flush(log);
-    ok = fclose(log->file) == 0 && ok;
+    (void)jsonl_flush(log);
+    check(log, fclose(log->file) == 0);
+    const bool ok = !log->failed;
+    errno = ok ? errno : log->reason;
     free(log);
     return ok;
 }

@@ -21,7 +21,8 @@ void jsonl_limit(jsonl *, uint64_t bytes);
 void jsonl_write(jsonl *, const char *event, json_t *fields, uint64_t now_us);
 /* The first record: "start" with monotonic_us, argv and `fields`. */
 void jsonl_write_start(jsonl *, int argc, char *const *argv, json_t *fields);
-/* False: a record could not be written completely, for example because the disk is full. */
+/* False: a record could not be written completely, for example because the disk is full. jsonl_close() then sets errno
+ * to the reason of the first such record. */
 bool jsonl_flush(jsonl *);
 bool jsonl_close(jsonl *);
 /* Closes a program's log and says on stderr if it is incomplete. Returns the exit status, then 1 instead of 0. */

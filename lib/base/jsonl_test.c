@@ -1,6 +1,9 @@
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tests/unit.h"
@@ -74,6 +77,23 @@ TEST(a_shared_log_says_which_worker_wrote) {
     FILE *in = fopen(file, "r");
     check_line(in, json_pack("{s:f, s:s, s:i, s:b}", "t", 2.0, "event", "one", "worker", 3, "yes", 1));
     fclose(in);
+}
+
+TEST(the_reason_of_the_first_failure_is_known_at_the_end) {
+    struct rlimit before, none;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+    jsonl *log = jsonl_open(file, 0);
+    assert_non_null(log);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    jsonl_write(log, "one", NULL, 0);
+    const bool is_written = jsonl_flush(log);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_false(is_written);
+    errno = EAGAIN; /* of another call */
+    assert_false(jsonl_close(log));
+    assert_int_equal(errno, EFBIG);
 }
 
 TEST_MAIN(make_file, remove_file)
