@@ -30,7 +30,7 @@ static int wait_unblocked(int epoll, struct epoll_event *events, int most, uint6
 
 int wait_events(int epoll, struct epoll_event *events, int most, uint64_t timeout_us, const sigset_t *unblocked) {
     const int count = wait_unblocked(epoll, events, most, timeout_us, unblocked);
-    if (count > 0 && unblocked)
+    if (unblocked && (count > 0 || timeout_us == 0)) /* the kernel then delivers no signal */
         wait_handle_signals(unblocked);
     return count;
 }

@@ -9,8 +9,8 @@
 #define WAIT_FOREVER UINT64_MAX
 
 /* Like epoll_pwait2(2): waits for at most timeout_us, with the signal mask `unblocked`; NULL: with the current mask.
- * Pending signals are handled even if events are ready, so that a flood of datagrams does not delay them. Returns the
- * number of events, 0 at the timeout, -1 with errno set. */
+ * Pending signals are handled even if events are ready or timeout_us is 0, so that neither a flood of datagrams nor due
+ * timers delay them. Returns the number of events, 0 at the timeout, -1 with errno set. */
 int wait_events(int epoll, struct epoll_event *events, int most, uint64_t timeout_us, const sigset_t *unblocked);
 /* Handles pending signals. Call it after ppoll(2) has returned descriptors, because the kernel then delivers no signal.
  */
