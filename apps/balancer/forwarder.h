@@ -19,7 +19,7 @@ typedef struct {
 
 typedef struct {
     uint64_t kinds[ROUTE_KINDS]; /* datagrams of clients, by decision */
-    uint64_t unsent;             /* datagrams that could not be sent, in both directions, and too long ones of servers */
+    uint64_t unsent;             /* datagrams that were not sent, in both directions, and too long ones of servers */
     uint64_t no_flow;            /* datagrams without a flow: no room in the table, or no socket */
     uint64_t to_server[LB_SERVERS_MAX], from_server[LB_SERVERS_MAX]; /* those of servers may be unsent later */
 } forwarder_stats;
