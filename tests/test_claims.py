@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,15 @@ def test_a_rule_is_asked_of_the_interval_or_of_what_is_established(
     rule: str, found: Interval | None, established: str | None, verdict: str
 ) -> None:
     assert told(rule, found, established) == verdict
+
+
+@pytest.mark.parametrize(
+    ("at_least", "at_most", "words"), [(True, False, "≥ −32 % "), (False, True, "≤ −32 % "), (True, True, "– ")]
+)
+def test_a_difference_to_a_bound_is_one_and_between_two_has_no_value(at_least: bool, at_most: bool, words: str) -> None:
+    found = replace(LOWER, at_least=at_least, at_most=at_most)
+    one = Compared(figure="rct_p95", a="xlink+", b="xlink", where=HERE, found=found)
+    assert one.words == f"{words}[−48, −17]"
 
 
 def test_a_rule_is_one_of_few() -> None:

@@ -49,6 +49,11 @@ def share_covered(layout: Layout, overlap: int) -> float:
 # --- what is independent ----------------------------------------------------------------------------------------------
 
 
+def test_the_negative_of_a_lower_bound_is_an_upper_bound() -> None:
+    turned = Interval(3, 1, math.inf, at_least=True, carried=False).turned()
+    assert turned == Interval(-3, -math.inf, -1, at_most=True, carried=False)
+
+
 def test_thirty_starts_in_a_hundred_seconds_are_five_windows() -> None:
     layout = Layout((tuple(range(30)),), (6,))
     assert (layout.windows, layout.units, layout.unit_words) == (5, 5, "windows of trace")

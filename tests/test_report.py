@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import subprocess
 import sys
@@ -180,6 +181,11 @@ def test_a_forest_has_times_in_percent_and_rates_in_points() -> None:
     assert [list(one.x) for one in drawn.data] == [[-50, -20], [-30], [-6, -1], [-4]]
     assert [drawn.layout.xaxis.title.text, drawn.layout.xaxis2.title.text] == ["difference, %", "difference, points"]
     assert drawn.data[1].hovertemplate == "xlink to sp, RCT median: −30 % [−50, −20], lower<extra></extra>"
+    unknown = one(RCT_MEDIAN, -0.3, -1.0, math.inf)
+    assert unknown.change is not None
+    ends = replace(unknown.change.interval, at_least=True, at_most=True)
+    drawn = forest([replace(unknown, change=replace(unknown.change, interval=ends))])
+    assert list(drawn.data[1].x) == [None], "between two bounds there is no value"
 
 
 def test_schemes_that_share_no_place_are_not_compared(make_campaign: Make) -> None:

@@ -365,7 +365,8 @@ def forest(differences: Sequence[Difference]) -> go.Figure:
             line = {"color": colour, "width": 2}
             cap = {"symbol": "line-ns", "size": 8, "line": line}  # a mark, because the axis leaves room for marks
             both = {"x": [100 * ends.low, 100 * ends.high], "y": [name, name], "line": line, "marker": cap}
-            point = {"x": [100 * ends.value], "y": [name], "mode": "markers", "name": word}
+            place = None if ends.is_unknown else 100 * ends.value
+            point = {"x": [place], "y": [name], "mode": "markers", "name": word}
             mark = {"symbol": symbol, "size": 10, "color": colour, "line": {"width": 2, "color": colour}}
             said = f"{name}: {one.words}, {one.verdict}<extra></extra>"
             drawn = go.Scatter(both, mode="lines+markers", showlegend=False, hoverinfo="skip")

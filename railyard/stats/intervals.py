@@ -78,7 +78,8 @@ class Interval:
 
     def turned(self) -> Interval:
         """The interval of −value."""
-        return Interval(-self.value + 0.0, -self.high + 0.0, -self.low + 0.0)
+        value, low, high = (-one + 0.0 for one in (self.value, self.high, self.low))
+        return replace(self, value=value, low=low, high=high, at_least=self.at_most, at_most=self.at_least)
 
     def text(self, form: str = ".2f") -> str:
         return f"{self.bound}{number(self.value, form)} [{self.ends(lambda end: number(end, form))}]"

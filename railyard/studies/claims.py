@@ -133,7 +133,8 @@ class Compared(StrictModel):
         def number(value: float) -> str:
             return format(value, f".{self.digits}f") if self.b is None else signed(value, self.digits)
 
-        value = f"{self.found.bound}{number(self.found.value)} {self.unit}".rstrip()
+        known = f"{self.found.bound}{number(self.found.value)} {self.unit}".rstrip()
+        value = NONE if self.found.is_unknown else known
         is_counted = self.found.low == self.found.high
         return value if self.b is None and is_counted else f"{value} [{self.found.ends(number)}]"
 
