@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from rich.text import Text
 from conftest import FakeRun, good
 from in_process import railyard
 from railyard.base.forms import Form, value_of, written
+from railyard.base.paths import ROOT
 
 Make = Callable[..., Path]
 
@@ -91,6 +95,14 @@ def test_a_campaign_is_one_table_without_further_sentences(campaign: Path, form:
     lines = {"json": 2 * 12, "csv": 3, "markdown": 4, "latex": 8}
     assert len(text.splitlines()) >= lines[form]
     assert "Established" not in text and "xlink" in text
+
+
+def test_forms_that_programs_read_are_utf8_in_every_locale(make_campaign: Make) -> None:
+    campaign = make_campaign(FakeRun(label="→ 2×", scheme="sp", seed=1, rct_s=[1.0]))
+    command = [sys.executable, "-m", "railyard", "show", str(campaign), "--format", "csv"]
+    environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run(command, capture_output=True, check=True, cwd=ROOT, env=environment)
+    assert "→ 2×" in done.stdout.decode()
 
 
 def test_an_unknown_form_is_a_mistake(campaign: Path) -> None:

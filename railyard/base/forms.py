@@ -99,5 +99,5 @@ def written(table: Table, form: Form, records: Callable[[], Sequence[dict[str, A
 
 
 def write(table: Table, form: Form, records: Callable[[], Sequence[dict[str, Any]]] | None = None) -> None:
-    """Prints the table in a form other than `table`."""
-    typer.echo(written(table, form, records), nl=False)
+    """Prints the table in a form other than `table`, as UTF-8 in every locale."""
+    typer.echo(written(table, form, records).encode(), nl=False)
