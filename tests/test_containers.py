@@ -104,6 +104,22 @@ def test_the_server_is_root_only_where_the_kernel_restricts_its_congestion_contr
         assert options(command, "--user")[0].startswith("0:") == root
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_the_files_of_a_run_go_to_the_owner_of_its_folder_as_the_container_sees_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rootless engine shows the caller as root, and the caller's own number there is somebody else."""
+    monkeypatch.setattr(containers, "RESULTS", tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    (tmp_path / "link").symlink_to("/etc")
+    (tmp_path / "server").mkdir(mode=0o777)
+    os.chown(tmp_path / "server", 12345, 12345)
+    *_, script = containers.ownership_command(tmp_path, "o", "me")
+    subprocess.run(["sh", "-c", script], check=True)
+    assert {path.lstat().st_uid for path in (tmp_path, *tmp_path.iterdir())} == {0}
+    assert (tmp_path / "server").stat().st_mode & 0o022 == 0
+
+
 def test_traces_are_mounted_read_only_and_found_inside(specs: dict[str, RunSpec], tmp_path: Path) -> None:
     spec = specs["vanilla-mp"]
     command = containers.client_command(spec, tmp_path, "c", "me")

@@ -149,13 +149,13 @@ def test_the_player_has_no_capability_and_the_server_neither(tmp_path: Path) -> 
         assert f"Uid:\t{os.geteuid() or containers.SERVER_UID}\t" in status
 
 
-def test_the_caller_owns_what_root_in_the_containers_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_caller_owns_what_root_in_the_containers_wrote(tmp_path: Path) -> None:
     (tmp_path / "captures").mkdir(mode=0o777)
     (tmp_path / "player.keys").touch(0o600)
     (tmp_path / "link").symlink_to(tmp_path.parent)
     before = tmp_path.parent.stat()
-    monkeypatch.setattr(os, "geteuid", lambda: 12345)
-    monkeypatch.setattr(os, "getegid", lambda: 54321)
+    os.chown(tmp_path, 12345, 54321)
+    tmp_path.chmod(0o777)
     containers.take_over(tmp_path, "railyard-test-owner", containers.owner_of(os.getpid()))
     files = [tmp_path, *tmp_path.iterdir()]
     assert {(facts.st_uid, facts.st_gid) for facts in map(Path.lstat, files)} == {(12345, 54321)}

@@ -211,9 +211,9 @@ def client_command(spec: RunSpec, run_dir: Path, name: str, owner: str) -> list[
 
 
 def ownership_command(run_dir: Path, name: str, owner: str) -> list[str]:
-    """The command that makes the caller the owner of the run's files, some of which are root's, and the only one who
-    may write to its folders."""
-    script = f"chown -hR {os.geteuid()}:{os.getegid()} {RESULTS} && chmod -R go-w {RESULTS}"
+    """The command that gives the run's files, some of which are root's, to the owner of the run's folder, and lets no
+    other user write there. It asks for the owner inside, where a rootless engine shows the caller as root."""
+    script = f"chown -hR --reference={RESULTS} {RESULTS} && chmod -R go-w {RESULTS}"
     return [
         *_common(name, owner, "none", "64m", 1),
         *("--cap-add", "CHOWN", "--cap-add", "FOWNER"),
