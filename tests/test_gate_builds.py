@@ -21,6 +21,7 @@ from kernel_machine import gone
 from railyard.base.paths import ROOT
 from railyard.gate import build
 from railyard.gate.suite import SUITES_DIR
+from railyard.run import children
 
 GIT = ("git", "-c", "user.name=unit", "-c", "user.email=unit@localhost", "-c", "init.defaultBranch=main")
 LEFT_OUT = ("results", ".venv", ".git", ".*_cache")
@@ -115,6 +116,15 @@ def test_a_build_ends_with_the_command_that_began_it(tmp_path: Path, code: str, 
         while not gone(pid) and time.monotonic() < deadline:
             time.sleep(0.01)
         assert gone(pid)
+
+
+def test_a_build_under_nohup_does_not_end_with_its_terminal() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        done = children.built(["sh", "-c", f"kill -HUP {os.getpid()}; echo done"], 60, stdout=subprocess.PIPE)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert (done.returncode, done.stdout) == (0, "done\n")
 
 
 COMMENT = ("transport/scheduler/scheduler.c", "/* The class", "/* A comment. */\n/* The class")

@@ -15,7 +15,6 @@ import hashlib
 import math
 import shlex
 import shutil
-import signal
 import sys
 import threading
 from collections.abc import Sequence
@@ -33,7 +32,7 @@ from railyard.base.jsonl import read_object
 from railyard.base.loop import complete, side_by_side
 from railyard.base.words import counted
 from railyard.experiment.model import Experiment
-from railyard.run import folders
+from railyard.run import children, folders
 from railyard.run import record as run_record
 from railyard.run.arena import arena_of
 from railyard.run.folders import Identity
@@ -304,7 +303,7 @@ def run_campaign(
         work = asyncio.create_task(all_together())
         loop = asyncio.get_running_loop()
         if threading.current_thread() is threading.main_thread():  # Python handles signals only there
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            for number in children.ending_signals():
                 loop.add_signal_handler(number, work.cancel)
         return await work
 

@@ -35,6 +35,12 @@ async def stop(process: Process, limit_s: float) -> None:
         await process.wait()
 
 
+def ending_signals() -> list[signal.Signals]:
+    """The signals that end a command: not SIGHUP if it is ignored, as under nohup."""
+    hup = [] if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else [signal.SIGHUP]
+    return [signal.SIGINT, signal.SIGTERM, *hup]
+
+
 def _interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
@@ -45,7 +51,7 @@ def _interrupted_by_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, _interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, _interrupt) for number in ending_signals()}
     try:
         yield
     finally:
@@ -64,7 +70,8 @@ def built(command: Sequence[str], limit_s: float | None = None, **options: Any) 
         try:
             output, _ = process.communicate(timeout=limit_s)
         except BaseException:
-            os.killpg(process.pid, signal.SIGTERM)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
             process.wait()
             raise
     return subprocess.CompletedProcess(words, process.returncode, output)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ from tornado.web import Application
 
 from railyard.base.errors import UserError
 from railyard.experiment.settings import QUIC_SCHEMES
+from railyard.run.children import ending_signals
 from railyard.serve import leaderboard
 from railyard.serve.comparing import Compare
 from railyard.serve.connections import LOOPBACK, listening, server_of
@@ -145,7 +145,7 @@ async def _serve(results: Path, port: int, tell: Callable[[str], None], limit_s:
     server.accept_from(sockets)
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in ending_signals():
         loop.add_signal_handler(number, ended.set)
     tell(f"http://{LOOPBACK}:{site.port}/")
     try:
