@@ -44,6 +44,7 @@ DASK_WINDOW = 1000
 CONNECT_LIMIT_S = 15
 POLL_S = 0.1  # between two looks for plays that have ended
 LOOK_EVERY_S = 2.0  # between two looks for workers, while none ends
+RESULT_LIMIT_S = 10  # until the next look for workers, while a result is fetched
 CODE_SHA256 = code_sha256()  # as this process imported it, since a worker may have started before an update
 
 
@@ -278,12 +279,14 @@ class DaskExecutor:
 
         try:
             completed = dask_completed(begin(DASK_WINDOW), loop=client.loop)
-            for future in self._as_they_end(client, completed):
+            for future, outcome in self._as_they_end(client, completed):
                 batch = running.pop(future.key)
-                if isinstance(failure := future.exception(), KilledWorker):
-                    yield _set_aside(batch, f"workers of {self.address} died too often on its batch: {failure}")
+                if isinstance(outcome, KilledWorker):
+                    yield _set_aside(batch, f"workers of {self.address} died too often on its batch: {outcome}")
+                elif isinstance(outcome, BaseException):
+                    raise outcome
                 else:
-                    yield future.result()
+                    yield outcome
                 future.release()
                 completed.update(begin(1))
         except CancelledError:
@@ -294,19 +297,51 @@ class DaskExecutor:
         finally:
             client.close()
 
-    def _as_they_end(self, client: Any, completed: Any) -> Iterator[Any]:
-        """The futures in the order of their ends. Says so if the scheduler has no worker, once until one comes."""
-        has_worker, next_look = True, 0.0
+    def _as_they_end(self, client: Any, completed: Any) -> Iterator[tuple[Any, Any]]:
+        """The futures in the order of their ends, with their results or exceptions."""
+        workers = _Workers(client, self.address, self.tell)
         while not completed.is_empty():
-            if completed.has_ready():
-                yield next(completed)
-            elif time.monotonic() < next_look:
+            if not completed.has_ready():
                 time.sleep(POLL_S)
+                workers.look()
+                continue
+            future = next(completed)
+            yield future, _outcome(future, workers)
+
+
+@dataclass
+class _Workers:
+    client: Any
+    address: str
+    tell: Callable[[str], None]
+    are_there: bool = True
+    next_look: float = 0.0
+
+    def look(self) -> None:
+        """Says so if the scheduler has no worker, once until one comes."""
+        if time.monotonic() < self.next_look:
+            return
+        self.next_look = time.monotonic() + LOOK_EVERY_S
+        were_there = self.are_there
+        with suppress(OSError):  # a lost scheduler cancels the futures
+            self.are_there = bool(self.client.scheduler_info()["workers"])
+        if were_there and not self.are_there:
+            start = f"dask worker {self.address} --nthreads 1"
+            self.tell(f"{self.address} has no worker; the plays wait until you start one: `{start}`")
+
+
+def _outcome(future: Any, workers: _Workers) -> Any:
+    """The result or the exception of a future that has ended. A worker that dies takes results with it, which others
+    make again. Raises CancelledError if the scheduler is lost."""
+    while True:
+        try:
+            return future.result(timeout=RESULT_LIMIT_S)
+        except Exception as error:
+            if future.status == "error":
+                return future.exception()
+            if isinstance(error, TimeoutError):
+                workers.look()
+            elif isinstance(error, OSError):
+                raise CancelledError from error
             else:
-                next_look = time.monotonic() + LOOK_EVERY_S
-                had_worker = has_worker
-                with suppress(OSError):  # a lost scheduler cancels the futures
-                    has_worker = bool(client.scheduler_info()["workers"])
-                if had_worker and not has_worker:
-                    start = f"dask worker {self.address} --nthreads 1"
-                    self.tell(f"{self.address} has no worker; the plays wait until you start one: `{start}`")
+                raise
