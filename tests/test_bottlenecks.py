@@ -6,7 +6,7 @@ import asyncio
 import json
 import subprocess
 from pathlib import Path
-from statistics import median
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -73,7 +73,8 @@ def test_mpshell_has_the_same_bottlenecks(tmp_path: Path) -> None:
         look(run_dir)
         times[arena] = chunk_times(run_dir)
     assert len(times["mpshell"]) == len(times["sim"]) > 3
-    assert median(times["mpshell"]) == pytest.approx(median(times["sim"]), rel=0.15)
+    # Of six chunks, the mean: a packet that the queue loses in one arena alone moves the median by up to a fifth.
+    assert fmean(times["mpshell"]) == pytest.approx(fmean(times["sim"]), rel=0.15)
     (event,) = json.loads((run_dir / "mpshell.json").read_text())["events"]
     assert event["command"] == "cross core:down off"
 
