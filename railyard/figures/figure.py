@@ -20,7 +20,7 @@ from railyard.figures.play import Play
 from railyard.stats import intervals, quantiles, rates, statistics
 from railyard.stats.bootstrap import Layout
 from railyard.stats.changes import Bounds
-from railyard.stats.intervals import TOO_SMALL, Interval
+from railyard.stats.intervals import TOO_SMALL, Interval, sign_of_bound
 from railyard.stats.quantiles import Sample
 from railyard.stats.rates import Sums
 from railyard.stats.statistics import nearest_rank
@@ -45,7 +45,7 @@ class Point:
 
     @property
     def bound(self) -> str:
-        return "≥ " if self.at_least else "≤ " if self.at_most else ""
+        return sign_of_bound(self.at_least, self.at_most)
 
     def text(self, form: str) -> str:
         return f"{self.bound}{self.value:{form}}"
@@ -130,8 +130,7 @@ class Quantile:
         interval = quantiles.quantile(self.sample(plays, layout), self.q)
         if interval is None or not self.upper:
             return interval
-        turned = replace(interval, value=1 - interval.value, low=1 - interval.high, high=1 - interval.low)
-        return replace(turned, at_least=False, at_most=interval.at_least)
+        return interval.turned().mapped(lambda negative: 1 + negative)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,11 @@ METHOD = (
 TOO_SMALL = "n too small"
 
 
+def sign_of_bound(at_least: bool, at_most: bool) -> str:
+    """What stands before a value that is a lower or an upper bound."""
+    return "≥ " if at_least else "≤ " if at_most else ""
+
+
 @dataclass(frozen=True)
 class Interval:
     """A figure and its interval. An infinite end is unknown."""
@@ -55,7 +60,7 @@ class Interval:
 
     @property
     def bound(self) -> str:
-        return "≥ " if self.at_least else "≤ " if self.at_most else ""
+        return sign_of_bound(self.at_least, self.at_most)
 
     @property
     def known(self) -> bool:
