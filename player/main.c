@@ -58,10 +58,8 @@ static bool save(void *user, uint64_t at, const uint8_t *data, size_t len) {
 }
 
 static void wait_for_events(driver *d, const sigset_t *unblocked) {
-    uint64_t next = player_session_next_timeout(&d->session);
-    uint64_t now = clock_us(), left = next > now ? next - now : 0;
     struct epoll_event events[MAX_EVENTS];
-    wait_events(d->epoll, events, MAX_EVENTS, next == XL_NEVER ? WAIT_FOREVER : left, unblocked);
+    wait_events(d->epoll, events, MAX_EVENTS, player_session_next_timeout(&d->session), unblocked);
 }
 
 static void run(driver *d, const sigset_t *unblocked) {

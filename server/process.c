@@ -202,8 +202,7 @@ static void wait_for_events(server *s) {
         uint64_t t = s->running[i] ? services[i]->next_timeout(s->running[i]) : XL_NEVER;
         next = t < next ? t : next;
     }
-    uint64_t now = clock_us(), left = next > now ? next - now : 0;
-    int n = wait_events(s->epoll, s->ready, SERVER_MAX_EVENTS, next == XL_NEVER ? WAIT_FOREVER : left, &s->unblocked);
+    int n = wait_events(s->epoll, s->ready, SERVER_MAX_EVENTS, next, &s->unblocked);
     s->ready_count = n > 0 ? n : 0;
 }
 

@@ -157,8 +157,7 @@ static void run(forwarder *w, options *o, jsonl *log, const sigset_t *unblocked)
     if (epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, forwarder_fd(w), &e) != 0)
         return;
     while (!end_wanted) {
-        uint64_t now = xl_udp_now(), next = forwarder_tick(w, now), left = next > now ? next - now : 0;
-        (void)wait_events(epoll, &e, 1, next == XL_NEVER ? WAIT_FOREVER : left, unblocked);
+        (void)wait_events(epoll, &e, 1, forwarder_tick(w, xl_udp_now()), unblocked);
         if (reload_wanted)
             reload(w, o, log);
         forwarder_step(w, xl_udp_now());

@@ -115,11 +115,10 @@ static void wait_for_events(load *l, uint64_t next) {
         next = l->next_start < next ? l->next_start : next;
     for (uint64_t i = 0; i < l->started; i++)
         next = l->slots[i].client && l->slots[i].timeout < next ? l->slots[i].timeout : next;
-    uint64_t now = xl_udp_now(), left = next > now ? next - now : 0;
-    int n = wait_events(l->epoll, ready, MAX_EVENTS, left, NULL);
+    int n = wait_events(l->epoll, ready, MAX_EVENTS, next, NULL);
     for (int i = 0; i < n; i++)
         step(l, ready[i].data.u64);
-    now = xl_udp_now();
+    const uint64_t now = xl_udp_now();
     for (uint64_t i = 0; i < l->started; i++)
         if (l->slots[i].client && l->slots[i].timeout <= now)
             step(l, i);

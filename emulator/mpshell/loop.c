@@ -229,19 +229,16 @@ static int wait_for_events(mp_loop *loop, struct epoll_event *events, uint64_t n
     bool sparse = deadline > loop->sent_us + SPARSE_US;
     uint64_t poll_us = loop->moderated && sparse ? POLL_US : loop->shell->options.busy_poll_us;
     uint64_t pause = pause_until(loop, now, deadline, poll_us);
-    uint64_t left_us = deadline > now ? deadline - now : 0;
     if (pause > 0) {
         sleep_until(loop, pause);
         *wanted = pause;
     }
-    if (pause > 0 || left_us <= poll_us || loop->more) {
-        left_us = 0;
-    } else {
-        *wanted -= poll_us;
-        left_us -= poll_us;
-    }
-    const bool is_endless = deadline == LINK_NEVER && pause == 0 && !loop->more;
-    return wait_events(loop->epoll_fd, events, EVENTS, is_endless ? WAIT_FOREVER : left_us, NULL);
+    if (pause > 0 || deadline <= now + poll_us || loop->more)
+        return wait_events(loop->epoll_fd, events, EVENTS, 0, NULL);
+    if (deadline == LINK_NEVER)
+        return wait_events(loop->epoll_fd, events, EVENTS, WAIT_FOREVER, NULL);
+    *wanted -= poll_us;
+    return wait_events(loop->epoll_fd, events, EVENTS, loop->shell->t0_us + *wanted, NULL);
 }
 
 static void handle(mp_loop *loop, const struct epoll_event *event, bool at_once, uint64_t seen) {

@@ -5,18 +5,17 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "base/clock.h"
+
 void wait_handle_signals(const sigset_t *unblocked) {
     sigset_t blocked;
     sigprocmask(SIG_SETMASK, unblocked, &blocked);
     sigprocmask(SIG_SETMASK, &blocked, NULL);
 }
 
-static int wait_unblocked(int epoll, struct epoll_event *events, int most, uint64_t timeout_us,
+static int wait_unblocked(int epoll, struct epoll_event *events, int most, const struct timespec *timeout,
                           const sigset_t *unblocked) {
     static bool is_missing;
-    const struct timespec some = {.tv_sec = (time_t)(timeout_us / 1000000),
-                                  .tv_nsec = (long)(timeout_us % 1000000) * 1000};
-    const struct timespec *timeout = timeout_us == WAIT_FOREVER ? NULL : &some;
     if (!is_missing) {
         const int count = epoll_pwait2(epoll, events, most, timeout, unblocked);
         if (count >= 0 || errno != ENOSYS)
@@ -28,10 +27,22 @@ static int wait_unblocked(int epoll, struct epoll_event *events, int most, uint6
     return count > 0 ? epoll_wait(epoll, events, most, 0) : count;
 }
 
-int wait_events(int epoll, struct epoll_event *events, int most, uint64_t timeout_us, const sigset_t *unblocked) {
-    const int count = wait_unblocked(epoll, events, most, timeout_us, unblocked);
-    if (unblocked && (count > 0 || timeout_us == 0)) /* the kernel then delivers no signal */
-        wait_handle_signals(unblocked);
+/* Returns the time left until then, to the nanosecond: what is left of the present microsecond would be late. NULL:
+ * forever. */
+static const struct timespec *left_until(uint64_t until_us, struct timespec *left) {
+    if (until_us > UINT64_MAX / 1000)
+        return NULL;
+    const uint64_t until = until_us * 1000, now = clock_ns(CLOCK_MONOTONIC), ns = until > now ? until - now : 0;
+    *left = (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+    return left;
+}
+
+int wait_events(int epoll, struct epoll_event *events, int most, uint64_t until_us, const sigset_t *unblocked) {
+    struct timespec left;
+    const struct timespec *timeout = left_until(until_us, &left);
+    const int count = wait_unblocked(epoll, events, most, timeout, unblocked);
+    if (unblocked && (count > 0 || (timeout && left.tv_sec == 0 && left.tv_nsec == 0)))
+        wait_handle_signals(unblocked); /* the kernel delivered none */
     return count;
 }
 

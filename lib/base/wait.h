@@ -1,4 +1,5 @@
-/* Waits for events with microsecond resolution, also without epoll_pwait2(2): before Linux 5.11, and under valgrind. */
+/* Waits for events until a time, exact to the microsecond. Works without epoll_pwait2(2) too: before Linux 5.11, and
+ * under valgrind. */
 #ifndef BASE_WAIT_H
 #define BASE_WAIT_H
 
@@ -8,10 +9,10 @@
 
 #define WAIT_FOREVER UINT64_MAX
 
-/* Like epoll_pwait2(2): waits for at most timeout_us, with the signal mask `unblocked`; NULL: with the current mask.
- * Pending signals are handled even if events are ready or timeout_us is 0, so that neither a flood of datagrams nor due
- * timers delay them. Returns the number of events, 0 at the timeout, -1 with errno set. */
-int wait_events(int epoll, struct epoll_event *events, int most, uint64_t timeout_us, const sigset_t *unblocked);
+/* Like epoll_pwait2(2), but waits until until_us of CLOCK_MONOTONIC, with the signal mask `unblocked`; NULL: with the
+ * current mask. Pending signals are handled even if events are ready or the time has passed, so that neither a flood of
+ * datagrams nor due timers delay them. Returns the number of events, 0 at the timeout, -1 with errno set. */
+int wait_events(int epoll, struct epoll_event *events, int most, uint64_t until_us, const sigset_t *unblocked);
 /* Handles pending signals. Call it after ppoll(2) has returned descriptors, because the kernel then delivers no signal.
  */
 void wait_handle_signals(const sigset_t *unblocked);

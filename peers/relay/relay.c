@@ -452,8 +452,7 @@ bool relay_watch(relay *r, int fd) {
 
 static void wait_and_handle(relay *r) {
     struct epoll_event events[MAX_EVENTS];
-    const uint64_t at = r->ops.next_timeout(r->stack), now = clock_us(), left = at > now ? at - now : 0;
-    const int n = wait_events(r->epoll, events, MAX_EVENTS, at == XL_NEVER ? WAIT_FOREVER : left, &r->unblocked);
+    const int n = wait_events(r->epoll, events, MAX_EVENTS, r->ops.next_timeout(r->stack), &r->unblocked);
     r->now = clock_us();
     if (wait_is_ended)
         relay_close(r, "signal", false);
