@@ -142,7 +142,8 @@ static void take_in(mp_loop *loop, mp_direction *direction, uint64_t since) {
     direction->looked_us = now;
 }
 
-/* Sends all due packets. Each write delays the other packets, so the links take turns to be first. */
+/* Sends all due packets. On the wall clock each write delays the other packets, so the links take turns to be first. In
+ * virtual time the order is the simulator's. */
 static void send_all_due(mp_loop *loop) {
     bool any = false;
     for (size_t i = 0; i < loop->direction_count; i++) {
@@ -154,7 +155,7 @@ static void send_all_due(mp_loop *loop) {
         any = true;
         mp_traffic_send_due(loop->shell, direction, now);
     }
-    if (any)
+    if (any && !loop->virtual_time)
         loop->first = (loop->first + 1) % loop->direction_count;
 }
 
