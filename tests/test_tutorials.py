@@ -1,4 +1,4 @@
-"""The tutorials: their commands as they stand, each from an empty folder with results of its own."""
+"""The tutorials, and a guide: their commands as they stand, each from an empty folder with results of its own."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from railyard.base.paths import ROOT, programs_dir
-from test_docs import ALL_BLOCKS, DOCS
+from test_docs import ALL_BLOCKS
 
 pytestmark = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs the programs: make build")
 
 
 def follow(page: str, folder: Path) -> list[str]:
     """Follows a tutorial and returns the output of its commands."""
-    tutorial = [block for block in ALL_BLOCKS if block.page == DOCS / "tutorial" / page and block.test]
+    tutorial = [block for block in ALL_BLOCKS if block.page.name == page and block.test]
     path = f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}"
     environment = os.environ | {"RAILYARD_RESULTS": str(folder / "results"), "PATH": path}
     outputs = []
@@ -65,8 +65,8 @@ def test_the_tutorial_of_a_trace_runs(tmp_path: Path) -> None:
     assert float(of_path[1]) == pytest.approx(3.3, abs=0.1) and float(of_both[1]) < 1
 
 
-def test_the_tutorial_of_a_slow_chunk_runs(tmp_path: Path) -> None:
-    _, query, explained, differ, page = follow("slow-chunk.md", tmp_path)
+def test_the_guide_to_a_slow_chunk_runs(tmp_path: Path) -> None:
+    _, query, explained, differ, page = follow("explain.md", tmp_path)
     assert "3 rows" in query and explained.count("the links allow") == 2
     assert "first scheduling decision from chunk 2 on that differs" in differ
     assert page.strip().endswith("replay.html")
