@@ -54,6 +54,7 @@ typedef struct {
     uint64_t cycle_at;
     uint64_t probe_rtt_until; /* 0: more than four packets are still in flight */
     bool probe_rtt_round_done;
+    uint64_t held_until; /* packets sent until `delivered` exceeded this were limited by ProbeRTT */
     bool in_recovery;
     uint64_t recovery_ends; /* recovery ends when `delivered` reaches this */
 } bbr;
@@ -102,8 +103,13 @@ static bool cycle_phase_is_over(const bbr *s, const xl_rate_sample *r) {
     return full_length;
 }
 
+/* Whether the application or ProbeRTT limited what was sent, so that the sample does not show the path's capacity. */
+static bool is_limited(const bbr *s, const xl_rate_sample *r) {
+    return r->is_app_limited || (s->held_until > 0 && r->prior_delivered <= s->held_until);
+}
+
 static void check_full_pipe(bbr *s, const xl_rate_sample *r) {
-    if (s->filled_pipe || !s->round_start || r->is_app_limited)
+    if (s->filled_pipe || !s->round_start || is_limited(s, r))
         return;
     if ((double)s->btlbw >= (double)s->full_bw * FULL_PIPE_GROWTH) {
         s->full_bw = s->btlbw;
@@ -124,6 +130,7 @@ static void check_drain(bbr *s, const xl_rate_sample *r) {
 }
 
 static void hold_probe_rtt(bbr *s, const xl_rate_sample *r) {
+    s->held_until = r->delivered + r->in_flight;
     if (s->probe_rtt_until == 0) {
         if (r->in_flight > least_window(s))
             return;
@@ -166,9 +173,7 @@ static void update_round(bbr *s, const xl_rate_sample *r) {
 }
 
 static void update_btlbw(bbr *s, const xl_rate_sample *r) {
-    /* Samples taken while ProbeRTT limits the window do not show the capacity of the path. */
-    bool limited = r->is_app_limited || s->phase == PROBE_RTT;
-    if (r->bytes_per_s == 0 || (limited && r->bytes_per_s < s->btlbw))
+    if (r->bytes_per_s == 0 || (is_limited(s, r) && r->bytes_per_s < s->btlbw))
         return;
     size_t at = s->round % BW_ROUNDS;
     if (s->rates[at].round != s->round) {

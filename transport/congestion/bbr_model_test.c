@@ -241,6 +241,23 @@ TEST(what_is_sent_by_four_packets_a_round_trip_says_nothing_of_the_rate) {
     assert_int_equal(2 * BDP + 2 + 3 * MSS, window(&f));
 }
 
+TEST(a_probe_of_the_round_trip_in_startup_does_not_fill_the_pipe) {
+    xl_rate_sample s = longer;
+    s.is_app_limited = true;
+    flow f;
+    begin(&f, 0);
+    take(&f, RTT, at_rate(RATE, BDP));
+    take(&f, 11 * SECONDS, s);
+    take(&f, 1, s);
+    assert_true(is_in(&f, "ProbeRTT"));
+    s = (xl_rate_sample){.bytes_per_s = RATE / 10, .newly_acked = MSS, .in_flight = 4 * MSS, .rtt_us = RTT};
+    for (int round = 0; is_in(&f, "ProbeRTT"); round++, assert_true(round < 10))
+        take(&f, RTT, s);
+    assert_true(is_in(&f, "Startup"));
+    take(&f, RTT, s); /* was sent by four packets in flight */
+    assert_true(is_in(&f, "Startup"));
+}
+
 TEST(a_path_that_was_idle_needs_no_probe_of_its_round_trip) {
     flow f;
     to_probe_bw(&f, 3);

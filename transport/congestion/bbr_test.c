@@ -164,6 +164,20 @@ TEST(the_round_trip_is_measured_anew_after_ten_seconds) {
     assert_true(xl_cc_bbr.window(f.state) > 2 * RATE / 1000 * 55);
 }
 
+/* The 200 ms are twenty round trips here: more than the filter of the rate remembers. */
+TEST(a_probe_of_a_short_round_trip_does_not_make_the_rate_forgotten) {
+    begin(RATE, 10000);
+    run(5000000, NULL);
+    f.rtt = 12000;
+    run(20000000, "ProbeRTT");
+    assert_true(is_in("ProbeRTT"));
+    run(1000000, "ProbeBW");
+    run(24000, NULL);
+    uint64_t before = f.rate.delivered;
+    run(200000, NULL);
+    assert_in_range(f.rate.delivered - before, RATE / 5 * 95 / 100, RATE / 5 * 101 / 100);
+}
+
 TEST(what_the_application_does_not_send_is_not_the_links_fault) {
     begin(RATE, RTT);
     run(2000000, NULL);
