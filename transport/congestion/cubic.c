@@ -237,8 +237,9 @@ static void on_persistent_congestion(void *state, uint64_t now) {
     curve *c = &s->c;
     if (c->ssthresh == UINT64_MAX)
         c->ssthresh = (uint64_t)at_least_minimum(s, c->cwnd * BETA);
+    c->cwnd_prior = fmax(c->cwnd_prior, c->cwnd);
     c->cwnd = (double)xl_cc_minimum_window(s->mtu);
-    c->w_max = c->cwnd_prior = 0;
+    c->w_max = 0;
     c->in_epoch = false;
     c->has_event = s->collapsed = true;
     c->recovery_start = now;

@@ -235,8 +235,9 @@ TEST(after_an_outage_the_curve_does_not_aim_at_the_old_window) {
     double before = packets_of(&f);
     for (int i = 0; i < 20; i++)
         one_round(&f, RTT, false);
-    /* The plateau is here: 20 rounds of Reno growth, not 0.4 (9 s)^3 packets of catching up. */
-    assert_true(packets_of(&f) > before + 15 && packets_of(&f) < before + 25);
+    /* The plateau is here: 20 rounds of Reno growth, not 0.4 (9 s)^3 packets of catching up. Below the window of before
+     * the outage a round is 0.53 packets. */
+    assert_true(packets_of(&f) > before + 8 && packets_of(&f) < before + 13);
 }
 
 TEST(leaving_slow_start_by_delay_starts_at_the_plateau) {
