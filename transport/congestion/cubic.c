@@ -245,7 +245,7 @@ static void on_persistent_congestion(void *state, uint64_t now) {
     c->recovery_start = now;
 }
 
-/* Section 4.9: undoes the last event once all of its packets have arrived after all. */
+/* Section 4.9: undoes the last event once all of its packets have arrived, unless the window has grown back. */
 static void on_spurious_loss(void *state, uint64_t sent_time, uint64_t now) {
     cubic *s = state;
     if (s->lost == 0 || !is_of_last_event(s, sent_time))
@@ -256,10 +256,10 @@ static void on_spurious_loss(void *state, uint64_t sent_time, uint64_t now) {
         return; /* lost, perhaps, without being counted */
     if (++s->spurious < s->lost)
         return;
-    double grown = s->c.cwnd;
-    s->c = s->undo;
-    s->c.cwnd = fmax(s->c.cwnd, grown);
     s->lost = 0;
+    if (s->c.cwnd >= s->undo.cwnd)
+        return;
+    s->c = s->undo;
     s->collapsed = false;
     s->clock_at = now;
 }

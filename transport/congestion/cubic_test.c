@@ -166,6 +166,18 @@ TEST(a_spurious_event_is_undone_when_its_last_packet_arrives) {
     assert_int_equal(cc->window(f.state), reduced);
 }
 
+TEST(a_spurious_event_is_not_undone_once_the_window_has_grown_back) {
+    flow f;
+    lose_at(&f, 20);
+    uint64_t threshold = cc->ssthresh(f.state);
+    while (packets_of(&f) < 21)
+        one_round(&f, RTT, false);
+    uint64_t before = cc->window(f.state);
+    cc->on_spurious_loss(f.state, RTT, f.now);
+    assert_int_equal(cc->window(f.state), before);
+    assert_int_equal(cc->ssthresh(f.state), threshold); /* no return to slow start */
+}
+
 TEST(a_straggler_of_an_older_event_changes_nothing_after_an_undo) {
     flow f[2];
     for (int k = 0; k < 2; k++) {
