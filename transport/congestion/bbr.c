@@ -197,11 +197,11 @@ static void update_rtprop(bbr *s, const xl_rate_sample *r) {
 
 /* ---- Rate and window ---- */
 
-static void set_pacing_rate(bbr *s) {
+static void set_pacing_rate(bbr *s, double gain) {
     double bandwidth = (double)s->btlbw;
     if (s->btlbw == 0 && s->rtprop != UINT64_MAX)
         bandwidth = (double)s->initial_cwnd * 1e6 / (double)xl_max(s->rtprop, 1);
-    uint64_t rate = (uint64_t)(s->pacing_gain * bandwidth);
+    uint64_t rate = (uint64_t)(gain * bandwidth);
     if (s->filled_pipe || rate > s->pacing_rate)
         s->pacing_rate = rate;
 }
@@ -259,8 +259,11 @@ static void set_mtu(void *state, uint64_t mtu_bytes) {
 static void on_sent(void *state, uint64_t bytes, uint64_t bytes_in_flight, uint64_t now) {
     (void)now;
     bbr *s = state;
-    if (bytes_in_flight <= bytes)
-        s->idle_restart = true;
+    if (bytes_in_flight > bytes)
+        return;
+    s->idle_restart = true;
+    if (s->phase == PROBE_BW)
+        set_pacing_rate(s, 1.0);
 }
 
 /* Everything is done once per ACK frame, in on_rate_sample(). */
@@ -289,7 +292,7 @@ static void on_rate_sample(void *state, const xl_rate_sample *r) {
     check_drain(s, r);
     update_rtprop(s, r);
     check_probe_rtt(s, r);
-    set_pacing_rate(s);
+    set_pacing_rate(s, s->pacing_gain);
     set_cwnd(s, r);
 }
 

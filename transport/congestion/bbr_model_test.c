@@ -270,6 +270,20 @@ TEST(a_path_that_was_idle_needs_no_probe_of_its_round_trip) {
     assert_true(is_in(&f, "ProbeRTT"));
 }
 
+TEST(after_idleness_it_paces_at_the_rate_of_the_path) {
+    flow f;
+    to_probe_bw(&f, 0);
+    assert_int_equal(RATE * 5 / 4, pace(&f));
+    xl_cc_bbr.on_sent(f.state, MSS, 2 * MSS, f.now);
+    assert_int_equal(RATE * 5 / 4, pace(&f));
+    xl_cc_bbr.on_sent(f.state, MSS, MSS, f.now);
+    assert_int_equal(RATE, pace(&f));
+    begin(&f, 0);
+    take(&f, RTT, at_rate(RATE, 0)); /* Startup goes on as before */
+    xl_cc_bbr.on_sent(f.state, MSS, MSS, f.now);
+    assert_int_equal(2885 * (RATE / 1000), pace(&f));
+}
+
 TEST(after_a_loss_as_much_is_sent_as_is_delivered_for_a_round_trip) {
     flow f;
     to_probe_bw(&f, 3);

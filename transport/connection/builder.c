@@ -222,6 +222,8 @@ static void enter_flight(xl_builder *b, xl_sent_packet *pkt, size_t bytes) {
             r->sent_total = p->delivery.sent_total;
         if (p->cc.ops->on_sent)
             p->cc.ops->on_sent(p->cc.state, bytes, p->flight.bytes, c->now);
+        if (p->cc.ops->pacing_rate && p->flight.bytes == bytes) /* it may restart at another rate */
+            xl_path_update_pacer(p, c->now);
         xl_pacer_sent(&p->pacer, bytes, c->now);
     }
     if (!b->ack_eliciting) {
