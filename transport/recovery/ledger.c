@@ -229,16 +229,10 @@ void xl_ledger_drain(xl_ledger *l, xl_ledger_fn fn, void *user) {
 }
 
 void xl_ledger_trim(xl_ledger *l, uint64_t before_us) {
-    xl_ledger_forget(l, before_us, NULL, NULL);
-}
-
-void xl_ledger_forget(xl_ledger *l, uint64_t before_us, xl_ledger_fn fn, void *user) {
     for (drop_settled(l); l->first_pn < l->next_pn; drop_settled(l)) {
-        xl_sent_packet *p = slot(l, l->first_pn);
+        const xl_sent_packet *p = slot(l, l->first_pn);
         if (p->state != XL_SENT_LOST || p->time_us >= before_us)
             return;
-        if (fn)
-            fn(user, p);
         drop_head(l);
     }
 }

@@ -82,7 +82,5 @@ void xl_ledger_drain(xl_ledger *, xl_ledger_fn fn, void *user);
 /* Forgets lost packets sent before `before_us`, and settled ones, at the head of the ring. Call it from time to
  * time. */
 void xl_ledger_trim(xl_ledger *, uint64_t before_us);
-/* The same, but calls fn for every lost packet that it forgets, whose frames were kept to settle a spurious loss. */
-void xl_ledger_forget(xl_ledger *, uint64_t before_us, xl_ledger_fn fn, void *user);
 
 #endif
