@@ -119,10 +119,10 @@ static inline void forge_ietf(xl_writer *w, fuzz_input *in, const xl_connection 
         break;
     case 5:
         id = to->path_ids ? to->path_ids->peer_max + kind / 8 - 8 : kind;
-        xl_frame_put_max_path_id(w, id & XL_VARINT_MAX);
+        xl_frame_put_max(w, XL_FRAME_MAX_PATH_ID, 0, id & XL_VARINT_MAX);
         break;
     case 6:
-        xl_frame_put_paths_blocked(w, id & XL_VARINT_MAX);
+        xl_frame_put_max(w, XL_FRAME_PATHS_BLOCKED, 0, id & XL_VARINT_MAX);
         break;
     default:
         xl_frame_put_path_cids_blocked(w, id & XL_VARINT_MAX, local ? local->next_sequence : fuzz_u8(in));

@@ -120,10 +120,10 @@ static bool put_ietf_again(xl_writer *w, const xl_frame *f) {
         xl_frame_put_path_retire_cid(w, f->retire_cid.path_id, f->retire_cid.sequence);
         return true;
     case XL_FRAME_MAX_PATH_ID:
-        xl_frame_put_max_path_id(w, f->max.maximum);
+        xl_frame_put_max(w, XL_FRAME_MAX_PATH_ID, 0, f->max.maximum);
         return true;
     case XL_FRAME_PATHS_BLOCKED:
-        xl_frame_put_paths_blocked(w, f->max.maximum);
+        xl_frame_put_max(w, XL_FRAME_PATHS_BLOCKED, 0, f->max.maximum);
         return true;
     case XL_FRAME_PATH_CIDS_BLOCKED:
         xl_frame_put_path_cids_blocked(w, f->path_cids_blocked.path_id, f->path_cids_blocked.next_sequence);

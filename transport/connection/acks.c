@@ -68,26 +68,12 @@ static xl_packet_type packet_type_of(xl_level level) {
 
 /* ---- Frames of acknowledged and lost packets ---- */
 
-static void stream_frame_acked(xl_connection *c, xl_sent_frame *r) {
+/* Removes the record of a STREAM frame from its unacked queue. Returns the stream; NULL: it is gone or reset. */
+static xl_stream *leave_queue(xl_connection *c, xl_sent_frame *r) {
     xl_stream *s = xl_conn_stream(c, r->id);
-    if (!s)
-        return;
-    if (r->is_queued)
+    if (s && r->is_queued)
         xl_conn_unacked_remove(s, r);
-    if (xl_conn_is_reset(s))
-        return;
-    xl_send_mark_acked(&s->send, r->offset, r->len, r->fin);
-    xl_conn_stream_settle(c, s);
-}
-
-static void stream_frame_lost(xl_connection *c, xl_sent_frame *r) {
-    xl_stream *s = xl_conn_stream(c, r->id);
-    if (!s)
-        return;
-    if (r->is_queued)
-        xl_conn_unacked_remove(s, r);
-    if (!xl_conn_is_reset(s))
-        xl_send_mark_lost(&s->send, r->offset, r->len, r->fin);
+    return s && !xl_conn_is_reset(s) ? s : NULL;
 }
 
 static void record_acked(xl_connection *c, xl_sent_frame *r) {
@@ -96,7 +82,10 @@ static void record_acked(xl_connection *c, xl_sent_frame *r) {
     xl_path *p;
     switch ((xl_sf_kind)r->kind) {
     case XL_SF_STREAM:
-        stream_frame_acked(c, r);
+        if ((s = leave_queue(c, r))) {
+            xl_send_mark_acked(&s->send, r->offset, r->len, r->fin);
+            xl_conn_stream_settle(c, s);
+        }
         break;
     case XL_SF_CRYPTO:
         xl_send_mark_acked(&c->level[r->id].send, r->offset, r->len, false);
@@ -130,17 +119,6 @@ static void record_acked(xl_connection *c, xl_sent_frame *r) {
     }
 }
 
-/* NULL: the path ID is used up. */
-static xl_cids *local_cids_of(xl_connection *c, uint64_t path_id) {
-    xl_path_id *p = c->path_ids ? xl_path_ids_find(c->path_ids, path_id) : NULL;
-    return !c->path_ids ? &c->local_cids : p ? p->local : NULL;
-}
-
-static xl_cids *remote_cids_of(xl_connection *c, uint64_t path_id) {
-    xl_path_id *p = c->path_ids ? xl_path_ids_find(c->path_ids, path_id) : NULL;
-    return !c->path_ids ? &c->remote_cids : p && !p->is_abandoned ? p->remote : NULL;
-}
-
 static void record_lost(xl_connection *c, xl_sent_frame *r) {
     xl_stream *s = NULL;
     xl_path *p;
@@ -149,7 +127,8 @@ static void record_lost(xl_connection *c, xl_sent_frame *r) {
     c->streams.control_dirty = true;
     switch ((xl_sf_kind)r->kind) {
     case XL_SF_STREAM:
-        stream_frame_lost(c, r);
+        if ((s = leave_queue(c, r)))
+            xl_send_mark_lost(&s->send, r->offset, r->len, r->fin);
         break;
     case XL_SF_CRYPTO:
         xl_send_mark_lost(&c->level[r->id].send, r->offset, r->len, false);
@@ -186,11 +165,11 @@ static void record_lost(xl_connection *c, xl_sent_frame *r) {
         c->streams.blocked_pending[r->id] = r->offset == c->streams.max_peer[r->id];
         break;
     case XL_SF_NEW_CID:
-        if ((cids = local_cids_of(c, r->offset)) && (e = xl_cids_by_sequence(cids, r->id)))
+        if ((cids = xl_conn_local_cids(c, r->offset)) && (e = xl_cids_by_sequence(cids, r->id)))
             xl_cids_note_lost(cids, e);
         break;
     case XL_SF_RETIRE_CID:
-        if ((cids = remote_cids_of(c, r->offset)))
+        if ((cids = xl_conn_remote_cids(c, r->offset)))
             xl_cids_retire(cids, r->id);
         break;
     case XL_SF_PATH_ABANDON:
@@ -233,8 +212,8 @@ static void settle(xl_connection *c, xl_sent_packet *pkt, void (*each)(xl_connec
         xl_sent_frame *next = r->next;
         if (each)
             each(c, r);
-        else if (r->is_queued && xl_conn_stream(c, r->id))
-            xl_conn_unacked_remove(xl_conn_stream(c, r->id), r);
+        else if (r->is_queued)
+            (void)leave_queue(c, r);
         xl_records_give_back(&c->records, r);
         r = next;
     }
@@ -370,7 +349,7 @@ static void sample_rtt(settlement *m, const xl_ack_frame *f) {
 }
 
 void xl_conn_log_metrics(xl_connection *c, xl_path *p) {
-    if (!c->qlog || !p->cc.ops)
+    if (!c->qlog)
         return;
     if (p->cc.ops->phase)
         xl_qlog_congestion_state(c->qlog, c->now, p->index, p->cc.ops->phase(p->cc.state));
@@ -438,8 +417,8 @@ static void take_rate_sample(const settlement *m, xl_path *p) {
 
 static void detect_losses(settlement *m);
 
-uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_path *arrived_on,
-                          const xl_ack_frame *f) {
+uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_path *arrived_on, const xl_ack_frame *f) {
+    const xl_level level = level_of(c, space);
     settlement m = {.c = c, .space = space, .level = level, .arrived_on = arrived_on};
     for (size_t i = 0; i < c->path_count; i++)
         c->cc_group.member[i].is_active = c->path[i]->state == XL_PATH_ACTIVE;
@@ -575,32 +554,24 @@ static void detect_losses(settlement *m) {
     xl_conn_wake(c);
 }
 
-void xl_conn_detect_losses(xl_connection *c, xl_space *space, xl_level level) {
-    settlement m = {.c = c, .space = space, .level = level};
+void xl_conn_detect_losses(xl_connection *c, xl_space *space) {
+    settlement m = {.c = c, .space = space, .level = level_of(c, space)};
     detect_losses(&m);
 }
 
-void xl_conn_give_up_in_flight(xl_connection *c, xl_path *p) {
-    settlement m = {.c = c, .is_given_up = true};
-    for (int i = 0; i < XL_LEVEL_COUNT; i++) {
-        m.space = &c->space[i];
-        m.level = (xl_level)i;
-        xl_ledger_lose_all(&c->space[i].ledger, p->index, on_packet_lost, &m);
-    }
-    if (p->owns_space) {
-        m.space = p->space;
-        m.level = XL_LEVEL_APP;
-        xl_ledger_lose_all(&p->space->ledger, p->index, on_packet_lost, &m);
-        p->space->loss_time = XL_NEVER;
-    }
+void xl_conn_lose_space(xl_connection *c, xl_space *space, int path) {
+    settlement m = {.c = c, .space = space, .level = level_of(c, space), .is_given_up = true};
+    xl_ledger_lose_all(&space->ledger, path, on_packet_lost, &m);
     xl_conn_wake(c);
 }
 
-void xl_conn_lose_space(xl_connection *c, xl_space *space, xl_level level) {
-    settlement m = {.c = c, .space = space, .level = level, .is_given_up = true};
-    for (size_t i = 0; i < c->path_count; i++)
-        xl_ledger_lose_all(&space->ledger, (int)i, on_packet_lost, &m);
-    xl_conn_wake(c);
+void xl_conn_give_up_in_flight(xl_connection *c, xl_path *p) {
+    for (int i = 0; i < XL_LEVEL_COUNT; i++)
+        xl_conn_lose_space(c, &c->space[i], p->index);
+    if (p->owns_space) {
+        xl_conn_lose_space(c, p->space, p->index);
+        p->space->loss_time = XL_NEVER;
+    }
 }
 
 static void on_packet_dropped(void *user, xl_sent_packet *pkt) {

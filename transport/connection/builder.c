@@ -88,8 +88,8 @@ size_t xl_builder_left(const xl_builder *b) {
     return xl_writer_left(&b->w);
 }
 
-xl_sent_frame *xl_builder_note(xl_builder *b, xl_sf_kind kind, uint64_t id, uint64_t offset) {
-    xl_sent_frame *r = xl_records_new(&b->c->records);
+xl_sent_frame *xl_builder_note(xl_builder *b, size_t bytes, xl_sf_kind kind, uint64_t id, uint64_t offset) {
+    xl_sent_frame *r = xl_builder_left(b) >= bytes ? xl_records_new(&b->c->records) : NULL;
     if (!r)
         return NULL;
     r->kind = (uint8_t)kind;
@@ -109,7 +109,7 @@ void xl_builder_put_crypto(xl_builder *b) {
     xl_send_piece piece;
     while (xl_builder_left(b) > MIN_CRYPTO_ROOM &&
            xl_send_next(s, UINT64_MAX, xl_builder_left(b) - CRYPTO_HEADER_ROOM, &piece)) {
-        xl_sent_frame *r = xl_builder_note(b, XL_SF_CRYPTO, (uint64_t)b->level, piece.offset);
+        xl_sent_frame *r = xl_builder_note(b, 0, XL_SF_CRYPTO, (uint64_t)b->level, piece.offset);
         if (!r)
             return;
         r->len = (uint32_t)piece.len;
@@ -139,7 +139,7 @@ void xl_builder_put_crypto_again(xl_builder *b) {
         return;
     size_t room = xl_builder_left(b) - CRYPTO_HEADER_ROOM;
     size_t len = gap.end - gap.start < room ? (size_t)(gap.end - gap.start) : room;
-    xl_sent_frame *r = xl_builder_note(b, XL_SF_CRYPTO, (uint64_t)b->level, gap.start);
+    xl_sent_frame *r = xl_builder_note(b, 0, XL_SF_CRYPTO, (uint64_t)b->level, gap.start);
     if (!r)
         return;
     r->len = (uint32_t)len;

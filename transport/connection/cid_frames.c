@@ -30,17 +30,13 @@ bool xl_cid_frames_are_due(const xl_connection *c) {
 
 /* ---- Writing ---- */
 
-static bool note(xl_builder *b, size_t room, xl_sf_kind kind, uint64_t id, uint64_t offset) {
-    return xl_builder_left(b) >= room && xl_builder_note(b, kind, id, offset);
-}
-
 static void put_new_cids(xl_builder *b, xl_cids *cids, const xl_path_id *path) {
+    const size_t bytes = path ? XL_PATH_NEW_CID_FRAME_BYTES : XL_NEW_CID_FRAME_BYTES;
     uint64_t path_id = path ? path->id : 0;
     for (size_t i = 0; i < cids->count && cids->unannounced > 0; i++) {
         xl_cid_entry *e = &cids->at[i];
         uint64_t prior_to = e->sequence < cids->retire_prior_to ? e->sequence : cids->retire_prior_to;
-        if (e->announced ||
-            !note(b, path ? XL_PATH_NEW_CID_FRAME_BYTES : XL_NEW_CID_FRAME_BYTES, XL_SF_NEW_CID, e->sequence, path_id))
+        if (e->announced || !xl_builder_note(b, bytes, XL_SF_NEW_CID, e->sequence, path_id))
             continue;
         if (path)
             xl_frame_put_path_new_cid(&b->w, path_id, e->sequence, prior_to, &e->cid, e->reset_token);
@@ -51,11 +47,11 @@ static void put_new_cids(xl_builder *b, xl_cids *cids, const xl_path_id *path) {
 }
 
 static void put_retirements(xl_builder *b, xl_cids *cids, const xl_path_id *path) {
+    const size_t bytes = path ? XL_PATH_RETIRE_CID_FRAME_BYTES : XL_RETIRE_CID_FRAME_BYTES;
     uint64_t path_id = path ? path->id : 0;
-    while (cids->retire_count > 0 &&
-           xl_builder_left(b) >= (path ? XL_PATH_RETIRE_CID_FRAME_BYTES : XL_RETIRE_CID_FRAME_BYTES)) {
+    while (cids->retire_count > 0) {
         uint64_t sequence = cids->retire_queue[cids->retire_count - 1];
-        if (!xl_builder_note(b, XL_SF_RETIRE_CID, sequence, path_id))
+        if (!xl_builder_note(b, bytes, XL_SF_RETIRE_CID, sequence, path_id))
             return;
         cids->retire_count--;
         if (path)
@@ -66,7 +62,7 @@ static void put_retirements(xl_builder *b, xl_cids *cids, const xl_path_id *path
 }
 
 static void put_of_path_id(xl_builder *b, xl_path_id *p) {
-    if (p->abandon_pending && note(b, XL_PATH_ABANDON_FRAME_BYTES, XL_SF_PATH_ABANDON, p->id, 0)) {
+    if (p->abandon_pending && xl_builder_note(b, XL_PATH_ABANDON_FRAME_BYTES, XL_SF_PATH_ABANDON, p->id, 0)) {
         xl_frame_put_path_abandon(&b->w, p->id, p->abandon_error);
         p->abandon_pending = false;
     }
@@ -77,21 +73,23 @@ static void put_of_path_id(xl_builder *b, xl_path_id *p) {
     uint64_t next = p->remote->next_sequence;
     if (p->cids_blocked_sequence != next) /* one was issued since */
         p->cids_blocked_pending = false;
-    if (p->cids_blocked_pending && note(b, XL_PATH_CIDS_BLOCKED_FRAME_BYTES, XL_SF_PATH_CIDS_BLOCKED, p->id, next)) {
+    if (p->cids_blocked_pending &&
+        xl_builder_note(b, XL_PATH_CIDS_BLOCKED_FRAME_BYTES, XL_SF_PATH_CIDS_BLOCKED, p->id, next)) {
         xl_frame_put_path_cids_blocked(&b->w, p->id, next);
         p->cids_blocked_pending = false;
     }
 }
 
 static void put_limits(xl_builder *b, xl_path_ids *ids) {
-    if (ids->max_pending && note(b, XL_MAX_PATH_ID_FRAME_BYTES, XL_SF_MAX_PATH_ID, 0, ids->local_max)) {
-        xl_frame_put_max_path_id(&b->w, ids->local_max);
+    if (ids->max_pending && xl_builder_note(b, XL_MAX_PATH_ID_FRAME_BYTES, XL_SF_MAX_PATH_ID, 0, ids->local_max)) {
+        xl_frame_put_max(&b->w, XL_FRAME_MAX_PATH_ID, 0, ids->local_max);
         ids->max_pending = false;
     }
     if (ids->blocked_max != ids->peer_max) /* raised since */
         ids->blocked_pending = false;
-    if (ids->blocked_pending && note(b, XL_PATHS_BLOCKED_FRAME_BYTES, XL_SF_PATHS_BLOCKED, 0, ids->peer_max)) {
-        xl_frame_put_paths_blocked(&b->w, ids->peer_max);
+    if (ids->blocked_pending &&
+        xl_builder_note(b, XL_PATHS_BLOCKED_FRAME_BYTES, XL_SF_PATHS_BLOCKED, 0, ids->peer_max)) {
+        xl_frame_put_max(&b->w, XL_FRAME_PATHS_BLOCKED, 0, ids->peer_max);
         ids->blocked_pending = false;
     }
 }

@@ -94,9 +94,10 @@ xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *h
     if (c->scheduler->init)
         c->scheduler->init(c->scheduler_state);
     c->ack_policy = (xl_ack_policy){.threshold = 1, .reordering = 1, .max_delay_us = XL_MAX_ACK_DELAY_US};
-    xl_conn_qoe_init(c);
+    xl_conn_qoe_configure(c);
     params_from_config(c);
     xl_flow_in_init(&c->streams.flow_in, config->limits.max_data, config->limits.most_data);
+    xl_flow_out_init(&c->streams.flow_out, 0);
     c->streams.blocked_at[0] = c->streams.blocked_at[1] = UINT64_MAX;
     c->streams.budget = (xl_budget){.pool = hooks->send_pool, .most = config->limits.connection_send_bytes};
     c->streams.max_local[0] = config->limits.max_streams_bidi;
@@ -116,27 +117,16 @@ void xl_conn_reconfigure(xl_connection *c, uint64_t now) {
             scheduler->init(c->scheduler_state);
     }
     c->reinjection = xl_reinjection_find(f->scheme.reinjection);
-    xl_conn_qoe_reconfigure(c);
+    xl_conn_qoe_configure(c);
     xl_conn_wake(c);
 }
 
-static void drop_keys(xl_connection *c) {
-    for (int i = 0; i < XL_LEVEL_COUNT; i++) {
-        xl_keys_free(c->level[i].read);
-        xl_keys_free(c->level[i].write);
-        c->level[i].read = c->level[i].write = NULL;
-    }
-    xl_keys_free(c->key_update.next_read);
-    xl_keys_free(c->key_update.previous_read);
-    c->key_update.next_read = c->key_update.previous_read = NULL;
-}
-
 void xl_conn_destroy(xl_connection *c) {
-    if (!c)
-        return;
     for (int i = 0; i < XL_LEVEL_COUNT; i++) {
         xl_conn_drop_space(c, &c->space[i]);
         xl_space_free(&c->space[i]);
+        xl_keys_free(c->level[i].read);
+        xl_keys_free(c->level[i].write);
         xl_send_free(&c->level[i].send);
         xl_recv_free(&c->level[i].recv);
     }
@@ -150,7 +140,8 @@ void xl_conn_destroy(xl_connection *c) {
     }
     xl_conn_free_streams(c);
     xl_conn_free_datagrams(c);
-    drop_keys(c);
+    xl_keys_free(c->key_update.next_read);
+    xl_keys_free(c->key_update.previous_read);
     xl_conn_drop_early_keys(c);
     xl_conn_drop_original_keys(c);
     xl_tls_free(c->handshake.tls);
@@ -163,12 +154,23 @@ void xl_conn_destroy(xl_connection *c) {
     free(c);
 }
 
+/* Makes the CID that the peer learns from our first packets. NULL: there is none. */
+static const xl_cid_entry *make_first_cid(xl_connection *c) {
+    if (xl_conn_add_cid(c, &c->local_cids) != 0)
+        return NULL;
+    xl_cid_entry *own = &c->local_cids.at[0];
+    own->in_use = true;
+    xl_cids_note_announced(&c->local_cids, own);
+    c->local_params.has_initial_scid = true;
+    c->local_params.initial_scid = own->cid;
+    return own;
+}
+
 /* NULL: out of memory. */
 static xl_path *start_first_path(xl_connection *c, const xl_addr *local, const xl_addr *remote, xl_technology tech) {
     xl_path *p = xl_conn_path_new(c, local, remote, tech);
     if (!p)
         return NULL;
-    p->space = &c->space[XL_LEVEL_APP];
     p->cids.has_remote = p->cids.has_local_path_id = true; /* sequence number 0 in both directions */
     p->last_received_at = c->now;
     xl_conn_path_set_state(c, p, XL_PATH_VALIDATING, "first path");
@@ -192,13 +194,8 @@ int xl_conn_start_client(xl_connection *c, const char *server_name, const xl_add
     c->handshake.odcid.len = XL_LOCAL_CID_BYTES;
     xl_drbg_bytes(&c->random.cids, c->handshake.odcid.id, c->handshake.odcid.len);
     c->qlog = xl_qlog_open(xl_qlog_new(&c->config->log, false, &c->handshake.odcid, now), now);
-    if (xl_conn_add_cid(c, &c->local_cids) != 0)
+    if (!make_first_cid(c))
         return XL_ERR_MEMORY;
-    xl_cid_entry *own = &c->local_cids.at[0];
-    own->in_use = true;
-    xl_cids_note_announced(&c->local_cids, own);
-    c->local_params.has_initial_scid = true;
-    c->local_params.initial_scid = own->cid;
     xl_path *p = start_first_path(c, local, remote, tech);
     if (!p)
         return XL_ERR_MEMORY;
@@ -221,17 +218,14 @@ int xl_conn_start_server(xl_connection *c, const xl_packet_header *h, const xl_c
     c->handshake.version = c->handshake.original_version = h->version;
     c->handshake.odcid = before_retry ? *before_retry : h->dcid;
     c->qlog = xl_qlog_new(&c->config->log, true, &c->handshake.odcid, now);
-    if (xl_conn_add_cid(c, &c->local_cids) != 0)
+    const xl_cid_entry *own = make_first_cid(c);
+    if (!own)
         return XL_ERR_MEMORY;
-    xl_cid_entry *own = &c->local_cids.at[0];
-    own->in_use = true;
-    xl_cids_note_announced(&c->local_cids, own);
     xl_transport_params *p = &c->local_params;
-    p->has_original_dcid = p->has_initial_scid = p->has_stateless_reset_token = true;
+    p->has_original_dcid = p->has_stateless_reset_token = true;
     p->original_dcid = c->handshake.odcid;
     p->has_retry_scid = before_retry != NULL;
     p->retry_scid = h->dcid;
-    p->initial_scid = own->cid;
     memcpy(p->stateless_reset_token, own->reset_token, 16);
     if (xl_conn_offer_preferred_address(c) != 0)
         return XL_ERR_MEMORY;
@@ -336,9 +330,9 @@ uint64_t xl_conn_next_timeout(xl_connection *c) {
     return xl_min(c->deadline, c->pacer_wakeup);
 }
 
-static void space_timer(xl_connection *c, xl_space *s, xl_level level) {
+static void space_timer(xl_connection *c, xl_space *s) {
     if (s->loss_time <= c->now)
-        xl_conn_detect_losses(c, s, level);
+        xl_conn_detect_losses(c, s);
     if (s->ack_deadline <= c->now) {
         s->ack_now = true;
         s->ack_deadline = XL_NEVER;
@@ -358,11 +352,11 @@ static bool meet_deadlines(xl_connection *c) {
     if (c->reinjection_recheck <= now)
         c->reinjection_recheck = XL_NEVER; /* the next transmit searches */
     for (int i = 0; i < XL_LEVEL_COUNT; i++)
-        space_timer(c, &c->space[i], (xl_level)i);
+        space_timer(c, &c->space[i]);
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = c->path[i];
         if (p->owns_space)
-            space_timer(c, p->space, XL_LEVEL_APP);
+            space_timer(c, p->space);
         if (path_pto_at(c, p) <= now)
             xl_conn_probe_timeout(c, p);
         if (p->validation.deadline <= now)
@@ -472,7 +466,7 @@ int xl_connection_path_stats(const xl_connection *c, size_t index, xl_path_stats
     out->srtt_us = p->rtt.has_sample ? p->rtt.smoothed : 0;
     out->min_rtt_us = p->rtt.has_sample ? p->rtt.min : 0;
     out->rttvar_us = p->rtt.has_sample ? p->rtt.var : 0;
-    out->cwnd_bytes = p->cc.ops ? xl_path_window(p) : 0;
+    out->cwnd_bytes = xl_path_window(p);
     out->bytes_in_flight = p->flight.bytes;
     out->mtu_bytes = p->mtu;
     return 0;

@@ -26,8 +26,7 @@ static bool is_live(const xl_connection *c, const xl_path *p) {
     return p->flight.pto_count == 0 && c->now - p->last_received_at < xl_rtt_pto(&p->rtt, XL_MAX_ACK_DELAY_US);
 }
 
-/* Nothing is sent on an abandoned path: its acknowledgements go on the fastest other one (RFC 10069 section 3.4.3). */
-static const xl_path *instead_of_abandoned(const xl_connection *c) {
+const xl_path *xl_content_best_path(const xl_connection *c) {
     const xl_path *best = NULL;
     for (size_t i = 0; i < c->path_count; i++) {
         const xl_path *q = c->path[i];
@@ -40,8 +39,8 @@ static const xl_path *instead_of_abandoned(const xl_connection *c) {
 }
 
 const xl_path *xl_content_ack_path(const xl_connection *c, const xl_path *p) {
-    if (p->state == XL_PATH_CLOSED)
-        return instead_of_abandoned(c);
+    if (p->state == XL_PATH_CLOSED) /* nothing is sent on an abandoned path (RFC 10069 section 3.4.3) */
+        return xl_content_best_path(c);
     if (c->config->scheme.ack_path == XL_ACK_ORIGINAL || !c->multipath)
         return p;
     /* The fastest path, but only one that was heard of recently: acknowledgements must not follow a path that has gone
@@ -61,7 +60,7 @@ const xl_path *xl_content_ack_path(const xl_connection *c, const xl_path *p) {
 }
 
 bool xl_content_is_acknowledged(const xl_connection *c, const xl_path *p) {
-    if (!p->space || !(c->multipath ? p->cids.has_local_path_id : p->index == c->active))
+    if (!(c->multipath ? p->cids.has_local_path_id : p->index == c->active))
         return false;
     return p->state != XL_PATH_CLOSED || (c->path_ids && xl_path_ids_find(c->path_ids, p->cids.local_path_id));
 }
@@ -87,7 +86,7 @@ static void put_ack(xl_builder *b, xl_space *space, uint64_t path_id) {
     uint8_t *frame = b->w.p;
     if (xl_frame_put_ack(&b->w, ranges, count, delay, type, path_id, c->qoe.has_field, qoe) == 0)
         return; /* no room */
-    if (!xl_builder_note(b, XL_SF_ACK, xl_conn_space_number(c, space), ranges[0].largest)) {
+    if (!xl_builder_note(b, 0, XL_SF_ACK, xl_conn_space_number(c, space), ranges[0].largest)) {
         b->w.p = frame;
         return;
     }
@@ -113,17 +112,12 @@ void xl_content_put_acks(xl_builder *b) {
     }
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = c->path[i];
-        if (p->space && xl_space_owes_ack(p->space) && xl_content_is_acknowledged(c, p) &&
-            xl_content_ack_path(c, p) == b->path)
+        if (xl_space_owes_ack(p->space) && xl_content_is_acknowledged(c, p) && xl_content_ack_path(c, p) == b->path)
             put_path_ack(b, p);
     }
 }
 
 /* ---- Control frames ---- */
-
-static bool room_for(const xl_builder *b, size_t n) {
-    return xl_builder_left(b) >= n;
-}
 
 bool xl_content_has_control(const xl_connection *c) {
     /* `|` because this runs for every packet, and nearly always no flag is set. */
@@ -148,8 +142,8 @@ static void put_stream_blocked(xl_builder *b, xl_stream *s) {
     uint64_t limit = s->send_flow.limit;
     if (s->blocked_pending && (xl_flow_out_left(&s->send_flow) > 0 || xl_conn_is_reset(s)))
         s->blocked_pending = false;
-    if (!s->blocked_pending || !room_for(b, XL_STREAM_DATA_BLOCKED_FRAME_BYTES) ||
-        !xl_builder_note(b, XL_SF_STREAM_DATA_BLOCKED, s->id, limit))
+    if (!s->blocked_pending ||
+        !xl_builder_note(b, XL_STREAM_DATA_BLOCKED_FRAME_BYTES, XL_SF_STREAM_DATA_BLOCKED, s->id, limit))
         return;
     xl_frame_put_max(&b->w, XL_FRAME_STREAM_DATA_BLOCKED, s->id, limit);
     s->blocked_pending = false;
@@ -160,8 +154,8 @@ static void put_data_blocked(xl_builder *b) {
     uint64_t limit = c->streams.flow_out.limit;
     if (xl_flow_out_left(&c->streams.flow_out) > 0)
         c->streams.data_blocked_pending = false;
-    if (!c->streams.data_blocked_pending || !room_for(b, XL_DATA_BLOCKED_FRAME_BYTES) ||
-        !xl_builder_note(b, XL_SF_DATA_BLOCKED, 0, limit))
+    if (!c->streams.data_blocked_pending ||
+        !xl_builder_note(b, XL_DATA_BLOCKED_FRAME_BYTES, XL_SF_DATA_BLOCKED, 0, limit))
         return;
     xl_frame_put_max(&b->w, XL_FRAME_DATA_BLOCKED, 0, limit);
     c->streams.data_blocked_pending = false;
@@ -172,8 +166,8 @@ static void put_streams_blocked(xl_builder *b, int kind) {
     uint64_t limit = c->streams.max_peer[kind];
     if (c->streams.next[kind] < limit)
         c->streams.blocked_pending[kind] = false;
-    if (!c->streams.blocked_pending[kind] || !room_for(b, XL_STREAMS_BLOCKED_FRAME_BYTES) ||
-        !xl_builder_note(b, XL_SF_STREAMS_BLOCKED, (uint64_t)kind, limit))
+    if (!c->streams.blocked_pending[kind] ||
+        !xl_builder_note(b, XL_STREAMS_BLOCKED_FRAME_BYTES, XL_SF_STREAMS_BLOCKED, (uint64_t)kind, limit))
         return;
     xl_frame_put_max(&b->w, kind ? XL_FRAME_STREAMS_BLOCKED_UNI : XL_FRAME_STREAMS_BLOCKED_BIDI, 0, limit);
     c->streams.blocked_pending[kind] = false;
@@ -190,20 +184,17 @@ static uint64_t longest_rtt(const xl_connection *c) {
 
 static void put_stream_control(xl_builder *b, xl_stream *s) {
     xl_connection *c = b->c;
-    if (s->reset_pending && room_for(b, XL_RESET_STREAM_FRAME_BYTES) &&
-        xl_builder_note(b, XL_SF_RESET_STREAM, s->id, 0)) {
+    if (s->reset_pending && xl_builder_note(b, XL_RESET_STREAM_FRAME_BYTES, XL_SF_RESET_STREAM, s->id, 0)) {
         xl_frame_put_reset_stream(&b->w, s->id, s->reset_code, s->send.sent);
         s->reset_pending = false;
         s->reset_sent = true;
     }
-    if (s->stop_pending && room_for(b, XL_STOP_SENDING_FRAME_BYTES) &&
-        xl_builder_note(b, XL_SF_STOP_SENDING, s->id, 0)) {
+    if (s->stop_pending && xl_builder_note(b, XL_STOP_SENDING_FRAME_BYTES, XL_SF_STOP_SENDING, s->id, 0)) {
         xl_frame_put_stop_sending(&b->w, s->id, s->stop_code);
         s->stop_pending = false;
         s->stop_sent = true;
     }
-    if (s->max_data_pending && room_for(b, XL_MAX_STREAM_DATA_FRAME_BYTES) &&
-        xl_builder_note(b, XL_SF_MAX_STREAM_DATA, s->id, 0)) {
+    if (s->max_data_pending && xl_builder_note(b, XL_MAX_STREAM_DATA_FRAME_BYTES, XL_SF_MAX_STREAM_DATA, s->id, 0)) {
         xl_frame_put_max(&b->w, XL_FRAME_MAX_STREAM_DATA, s->id,
                          xl_flow_in_update(&s->recv_flow, c->now, longest_rtt(c)));
         s->max_data_pending = false;
@@ -215,8 +206,8 @@ static void put_stream_control(xl_builder *b, xl_stream *s) {
 
 static void put_max_streams(xl_builder *b, int kind) {
     xl_connection *c = b->c;
-    if (!c->streams.max_pending[kind] || !room_for(b, XL_MAX_STREAMS_FRAME_BYTES) ||
-        !xl_builder_note(b, kind ? XL_SF_MAX_STREAMS_UNI : XL_SF_MAX_STREAMS_BIDI, 0, 0))
+    if (!c->streams.max_pending[kind] ||
+        !xl_builder_note(b, XL_MAX_STREAMS_FRAME_BYTES, kind ? XL_SF_MAX_STREAMS_UNI : XL_SF_MAX_STREAMS_BIDI, 0, 0))
         return;
     xl_frame_put_max(&b->w, kind ? XL_FRAME_MAX_STREAMS_UNI : XL_FRAME_MAX_STREAMS_BIDI, 0, c->streams.max_local[kind]);
     c->streams.max_pending[kind] = false;
@@ -225,11 +216,11 @@ static void put_max_streams(xl_builder *b, int kind) {
 static void put_new_token(xl_builder *b) {
     xl_connection *c = b->c;
     uint8_t token[XL_NEW_TOKEN_BYTES];
-    if (!c->handshake.token_pending || !room_for(b, XL_NEW_TOKEN_FRAME_BYTES))
+    if (!c->handshake.token_pending || xl_builder_left(b) < XL_NEW_TOKEN_FRAME_BYTES)
         return;
     c->handshake.token_pending = false;
     if (c->hooks.make_token(c->hooks.user, &c->handshake.token_for, token) == 0 &&
-        xl_builder_note(b, XL_SF_NEW_TOKEN, 0, 0))
+        xl_builder_note(b, 0, XL_SF_NEW_TOKEN, 0, 0))
         xl_frame_put_new_token(&b->w, token, sizeof token);
 }
 
@@ -237,18 +228,15 @@ void xl_content_put_control(xl_builder *b) {
     xl_connection *c = b->c;
     if (xl_conn_leaves_control_to_another(c, b->path))
         return;
-    if (c->handshake.done_pending && room_for(b, XL_HANDSHAKE_DONE_FRAME_BYTES) &&
-        xl_builder_note(b, XL_SF_HANDSHAKE_DONE, 0, 0)) {
+    if (c->handshake.done_pending && xl_builder_note(b, XL_HANDSHAKE_DONE_FRAME_BYTES, XL_SF_HANDSHAKE_DONE, 0, 0)) {
         xl_frame_put_handshake_done(&b->w);
         c->handshake.done_pending = false;
     }
     put_new_token(b);
     xl_builder_put_crypto(b);
-    if (c->streams.max_data_pending && room_for(b, XL_MAX_DATA_FRAME_BYTES)) {
+    if (c->streams.max_data_pending && xl_builder_note(b, XL_MAX_DATA_FRAME_BYTES, XL_SF_MAX_DATA, 0, 0)) {
+        xl_frame_put_max(&b->w, XL_FRAME_MAX_DATA, 0, xl_flow_in_update(&c->streams.flow_in, c->now, longest_rtt(c)));
         c->streams.max_data_pending = false;
-        if (xl_builder_note(b, XL_SF_MAX_DATA, 0, 0))
-            xl_frame_put_max(&b->w, XL_FRAME_MAX_DATA, 0,
-                             xl_flow_in_update(&c->streams.flow_in, c->now, longest_rtt(c)));
     }
     put_max_streams(b, 0);
     put_max_streams(b, 1);
@@ -258,9 +246,9 @@ void xl_content_put_control(xl_builder *b) {
     xl_cid_frames_put(b);
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = c->path[i];
+        size_t bytes = c->path_ids ? XL_PATH_PREFERENCE_FRAME_BYTES : XL_PATH_STATUS_FRAME_BYTES;
         if (!xl_path_status_is_due(p) ||
-            !room_for(b, c->path_ids ? XL_PATH_PREFERENCE_FRAME_BYTES : XL_PATH_STATUS_FRAME_BYTES) ||
-            !xl_builder_note(b, XL_SF_PATH_STATUS, p->cids.remote_path_id, p->statuses.own_sequence))
+            !xl_builder_note(b, bytes, XL_SF_PATH_STATUS, p->cids.remote_path_id, p->statuses.own_sequence))
             continue;
         if (c->path_ids)
             xl_frame_put_path_preference(&b->w, p->cids.remote_path_id, p->statuses.own_sequence,
@@ -474,7 +462,7 @@ static bool put_piece(xl_builder *b, xl_content_choice *pick) {
     xl_connection *c = b->c;
     xl_stream *s = pick->stream;
     xl_send_piece *piece = &pick->piece;
-    xl_sent_frame *r = xl_builder_note(b, XL_SF_STREAM, s->id, piece->offset);
+    xl_sent_frame *r = xl_builder_note(b, 0, XL_SF_STREAM, s->id, piece->offset);
     if (!r)
         return false;
     r->len = (uint32_t)piece->len;

@@ -8,6 +8,8 @@
 
 /* Whether packets received on p are acknowledged; also late ones on an abandoned path while its ID is remembered. */
 bool xl_content_is_acknowledged(const xl_connection *, const xl_path *p);
+/* The fastest path that may carry data, one in use before others; NULL: none. */
+const xl_path *xl_content_best_path(const xl_connection *);
 /* The path for acknowledgements of packets received on p (paper section 5.3); NULL: none is usable. */
 const xl_path *xl_content_ack_path(const xl_connection *, const xl_path *p);
 void xl_content_put_acks(xl_builder *);

@@ -10,12 +10,12 @@
 
 #define KEEP_PTOS 3 /* RFC 9001 section 4.9.3 */
 
-int xl_conn_take_early_keys(xl_connection *c, xl_keys *keys) {
+int xl_conn_take_early_keys(void *connection, xl_keys *keys) {
+    xl_connection *c = connection;
     if (c->config->null_crypto)
         xl_keys_make_null(keys);
     xl_keys_free(c->early.keys);
     c->early.keys = keys;
-    c->early.keep_until = XL_NEVER;
     return 0;
 }
 
@@ -44,9 +44,7 @@ void xl_conn_start_early(xl_connection *c) {
     fresh.initial_max_streams_uni = p->initial_max_streams_uni;
     fresh.active_connection_id_limit = p->active_connection_id_limit;
     *p = c->peer_params = fresh;
-    xl_flow_out_init(&c->streams.flow_out, p->initial_max_data);
-    c->streams.max_peer[0] = p->initial_max_streams_bidi;
-    c->streams.max_peer[1] = p->initial_max_streams_uni;
+    xl_conn_apply_stream_limits(c);
     c->early.is_offered = true;
     xl_qlog_connection(c->qlog, c->now, "early_data", "offered");
     xl_conn_emit(c, (xl_event){.type = XL_EVENT_EARLY});
@@ -68,18 +66,6 @@ static bool has_less(const xl_transport_params *now, const xl_transport_params *
            now->active_connection_id_limit < before->active_connection_id_limit;
 }
 
-static void set_limits(xl_connection *c) {
-    const xl_transport_params *p = &c->peer_params;
-    c->streams.flow_out.limit = p->initial_max_data;
-    c->streams.max_peer[0] = p->initial_max_streams_bidi;
-    c->streams.max_peer[1] = p->initial_max_streams_uni;
-    for (size_t i = 0; i < c->streams.count; i++) {
-        xl_stream *s = c->streams.at[i];
-        if (s->has_send)
-            s->send_flow.limit = s->id & 2 ? p->initial_max_stream_data_uni : p->initial_max_stream_data_bidi_remote;
-    }
-}
-
 static bool is_beyond_limits(const xl_connection *c) {
     bool is_beyond = c->streams.flow_out.used > c->streams.flow_out.limit ||
                      c->streams.next[0] > c->streams.max_peer[0] || c->streams.next[1] > c->streams.max_peer[1];
@@ -89,6 +75,8 @@ static bool is_beyond_limits(const xl_connection *c) {
 }
 
 void xl_conn_settle_early(xl_connection *c) {
+    if (c->is_server && c->early.keys)
+        c->early.keep_until = c->now + KEEP_PTOS * xl_conn_max_pto(c);
     if (c->is_server || !c->early.is_offered)
         return;
     c->early.is_accepted = xl_tls_early_is_accepted(c->handshake.tls);
@@ -98,11 +86,11 @@ void xl_conn_settle_early(xl_connection *c) {
         xl_conn_fail(c, XL_QERR_PROTOCOL_VIOLATION, "the server took 0-RTT data and lowered its limits");
         return;
     }
-    set_limits(c);
+    xl_conn_apply_stream_limits(c);
     if (c->early.is_accepted)
         return;
     /* The server has none of the data: it is sent again in 1-RTT packets, on the same streams, which are new to it. */
-    xl_conn_lose_space(c, &c->space[XL_LEVEL_APP], XL_LEVEL_APP);
+    xl_conn_lose_space(c, &c->space[XL_LEVEL_APP], -1);
     if (is_beyond_limits(c))
         xl_conn_fail(c, XL_QERR_NO_ERROR, "0-RTT data was rejected and is beyond the server's new limits");
 }
@@ -124,13 +112,8 @@ void xl_conn_answer_early(xl_connection *c) {
     xl_conn_emit(c, (xl_event){.type = XL_EVENT_EARLY});
 }
 
-void xl_conn_limit_early_keys(xl_connection *c) {
-    if (c->is_server && c->early.keys)
-        c->early.keep_until = c->now + KEEP_PTOS * xl_conn_max_pto(c);
-}
-
 void xl_conn_expire_early_keys(xl_connection *c) {
-    if (c->is_server && c->early.keys && c->now >= c->early.keep_until)
+    if (c->early.keys && c->now >= c->early.keep_until)
         xl_conn_drop_early_keys(c);
 }
 

@@ -60,7 +60,7 @@ static uint64_t take_reset_stream(xl_connection *c, const xl_frame *f) {
     xl_stream *s = xl_conn_stream_for_frame(c, f->reset_stream.stream_id, true, &error);
     if (!s)
         return error;
-    error = xl_recv_reset(&s->recv, f->reset_stream.final_size, s->recv_flow.limit, &grown);
+    error = xl_recv_insert(&s->recv, f->reset_stream.final_size, NULL, 0, true, s->recv_flow.limit, &grown);
     if (error)
         return error;
     c->streams.flow_in.received += grown;
@@ -211,7 +211,7 @@ static uint64_t take_any_ack(xl_connection *c, const xl_frame *f, const xl_packe
     } else if (ctx->level == XL_LEVEL_APP) {
         space = &c->space[XL_LEVEL_APP];
     }
-    uint64_t error = xl_conn_take_ack(c, space, ctx->level, ctx->path, &f->ack);
+    uint64_t error = xl_conn_take_ack(c, space, ctx->path, &f->ack);
     if (error == 0 && c->path_ids && c->path_ids->cid_was_acked) {
         c->path_ids->cid_was_acked = false;
         xl_conn_open_paths(c);

@@ -17,6 +17,7 @@ typedef struct {
     uint64_t local_id;     /* 1-RTT: path ID */
     uint64_t cid_sequence; /* 1-RTT: sequence number of its destination CID */
     uint64_t pn;
+    bool is_newest; /* no packet with a higher number came in the space before */
 } xl_packet_context;
 
 /* 0 or the transport error to close with. */

@@ -90,11 +90,8 @@ static void apply_peer_params(xl_connection *c) {
     uint64_t peer_idle = p->max_idle_timeout_ms * 1000;
     if (peer_idle && (c->idle_timeout_us == 0 || peer_idle < c->idle_timeout_us))
         c->idle_timeout_us = peer_idle;
-    if (!c->early.is_offered) { /* otherwise they apply once the handshake is complete */
-        xl_flow_out_init(&c->streams.flow_out, p->initial_max_data);
-        c->streams.max_peer[0] = p->initial_max_streams_bidi;
-        c->streams.max_peer[1] = p->initial_max_streams_uni;
-    }
+    if (!c->early.is_offered) /* otherwise they apply once the handshake is complete */
+        xl_conn_apply_stream_limits(c);
     c->qoe.has_field = c->multipath && p->qoe_field;
     for (size_t i = 0; i < c->path_count; i++)
         xl_conn_restart_mtu_search(c, c->path[i]);
@@ -131,10 +128,6 @@ static int on_peer_params(void *user, const uint8_t *data, size_t len) {
     return 0;
 }
 
-static int on_early_keys(void *user, xl_keys *keys) {
-    return xl_conn_take_early_keys(user, keys);
-}
-
 static void on_keylog(void *user, const char *line) {
     const xl_connection *c = user;
     c->config->log.keylog(c->config->log.user, line);
@@ -148,7 +141,7 @@ int xl_conn_make_tls(xl_connection *c, const char *server_name) {
                                   .crypto_data = on_crypto_data,
                                   .keys = on_keys,
                                   .peer_params = on_peer_params,
-                                  .early_keys = on_early_keys};
+                                  .early_keys = xl_conn_take_early_keys};
     if (len == 0)
         return XL_ERR_CRYPTO;
     if (c->config->log.keylog)
@@ -176,23 +169,8 @@ int xl_conn_install_initial_keys(xl_connection *c, const xl_cid *dcid) {
     c->handshake.initial_dcid = *dcid;
     xl_keys_free(l->read);
     xl_keys_free(l->write);
-    l->read = l->write = NULL;
-    int rv = xl_keys_initial(c->handshake.version, dcid, c->is_server ? &l->read : &l->write,
-                             c->is_server ? &l->write : &l->read);
-    if (c->config->null_crypto) {
-        xl_keys_make_null(l->read);
-        xl_keys_make_null(l->write);
-    }
-    return rv;
-}
-
-static void report_connected(xl_connection *c) {
-    if (c->handshake.is_reported)
-        return;
-    c->handshake.is_reported = true;
-    c->state = XL_CONN_OPEN;
-    xl_qlog_connection(c->qlog, c->now, "handshake_complete", xl_tls_alpn(c->handshake.tls));
-    xl_conn_emit(c, (xl_event){.type = XL_EVENT_CONNECTED});
+    l->read = xl_conn_make_initial_keys(c, c->handshake.version, &l->write);
+    return l->read ? 0 : XL_ERR_CRYPTO;
 }
 
 void xl_conn_confirm_handshake(xl_connection *c) {
@@ -219,7 +197,6 @@ void xl_conn_offer_token(xl_connection *c, const xl_path *p) {
 
 static void on_complete(xl_connection *c) {
     c->handshake.is_complete = true;
-    xl_conn_limit_early_keys(c);
     xl_conn_settle_early(c);
     if (!xl_conn_is_live(c))
         return;
@@ -228,7 +205,9 @@ static void on_complete(xl_connection *c) {
         p->validation.is_done = true;
         xl_conn_path_set_state(c, p, XL_PATH_ACTIVE, "handshake");
     }
-    report_connected(c);
+    c->state = XL_CONN_OPEN;
+    xl_qlog_connection(c->qlog, c->now, "handshake_complete", xl_tls_alpn(c->handshake.tls));
+    xl_conn_emit(c, (xl_event){.type = XL_EVENT_CONNECTED});
     xl_conn_issue_cids(c); /* a client too, so that the server has them before the first new path is opened */
     if (c->is_server) {
         p->validation.answers_early = false;

@@ -24,7 +24,6 @@ typedef struct {
 typedef struct {
     xl_tls *tls;
     bool is_complete, is_confirmed, done_pending, token_pending, peer_params_seen;
-    bool is_reported;                   /* XL_EVENT_CONNECTED was emitted */
     bool address_validated_by_peer;     /* client: the server has validated our address (RFC 9002 6.2.2.1) */
     uint32_t version, original_version; /* in use; of the client's first packet */
     xl_keys *original_read;             /* server: for Initial packets of the original version, if another is in use */

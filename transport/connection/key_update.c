@@ -14,8 +14,8 @@
 /* ---- Generations ---- */
 
 static bool takes_part(const xl_connection *c, const xl_path *p) {
-    return p->space && (c->multipath || p->index == c->active) &&
-           (p->state == XL_PATH_ACTIVE || p->state == XL_PATH_STANDBY) && p->flight.pto_count < XL_SUSPECT_PTOS;
+    return (c->multipath || p->index == c->active) && (p->state == XL_PATH_ACTIVE || p->state == XL_PATH_STANDBY) &&
+           p->flight.pto_count < XL_SUSPECT_PTOS;
 }
 
 /* Whether a packet of the present phase was acknowledged on every path: before, the peer may still need the previous
@@ -50,8 +50,6 @@ static void enter_next_phase(xl_connection *c, bool by_peer) {
     c->key_update.phase_answered = c->key_update.phase_acked = false;
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = c->path[i];
-        if (!p->space)
-            continue;
         p->phase.first_pn = p->space->ledger.next_pn;
         p->phase.is_acked = false;
         p->space->before_phase = p->space->largest_received;

@@ -12,6 +12,7 @@
 #include "connection/path_table.h"
 #include "connection/paths.h"
 #include "connection/silence.h"
+#include "minmax.h"
 
 #define LOOK_US        100000
 #define LOSS_WINDOW_US 1000000
@@ -24,10 +25,6 @@
 uint64_t xl_conn_management_deadline(const xl_connection *c) {
     bool is_on = c->config->limits.path_management.enabled || xl_conn_has_foreign_peer(c);
     return is_on && c->multipath && c->handshake.is_confirmed && xl_conn_is_busy(c) ? c->manage_at : XL_NEVER;
-}
-
-static void log_decision(xl_connection *c, const xl_path *p, const char *why) {
-    xl_qlog_path(c->qlog, c->now, "path_decision", p->index, p->cids.remote_path_id, &p->local, &p->remote, why);
 }
 
 /* Computes the share of lost packets in the latest whole window, if it has enough packets. */
@@ -99,7 +96,7 @@ static void judge_in_use(xl_connection *c, xl_path *p) {
     p->watch.since = 0;
     p->watch.stands_by = true;
     p->watch.turns++;
-    log_decision(c, p, why);
+    xl_conn_log_path(c, p, "path_decision", why);
     xl_conn_path_ask(c, p, XL_STATUS_STANDBY, "degraded");
 }
 
@@ -116,14 +113,14 @@ static void judge_standby(xl_connection *c, xl_path *p) {
     p->watch.stands_by = false;
     snprintf(why, sizeof why, "available: fit for %" PRIu64 " ms, RTT of %" PRIu64 " ms", needed / 1000,
              rtt_of(p) / 1000);
-    log_decision(c, p, why);
+    xl_conn_log_path(c, p, "path_decision", why);
     xl_conn_path_ask(c, p, XL_STATUS_AVAILABLE, "recovered");
 }
 
 static void abandon(xl_connection *c, xl_path *p, const char *reason, uint64_t since) {
     char why[DECISION_BYTES];
     snprintf(why, sizeof why, "abandon: %s for %" PRIu64 " ms", reason, (c->now - since) / 1000);
-    log_decision(c, p, why);
+    xl_conn_log_path(c, p, "path_decision", why);
     p->watch.reopen_at = c->is_server ? 0 : c->now + c->config->limits.path_management.reopen_us;
     xl_conn_path_closed(c, p, XL_QERR_PATH_UNSTABLE_OR_POOR, "dead for too long");
 }
@@ -146,15 +143,14 @@ static void judge_silent(xl_connection *c, xl_path *p) {
 static void reopen(xl_connection *c, xl_path *p) {
     xl_addr local = p->local, remote = p->remote; /* the new path may take the place of p */
     p->watch.reopen_at = 0;
-    log_decision(c, p, "open anew: perhaps it is back");
+    xl_conn_log_path(c, p, "path_decision", "open anew: perhaps it is back");
     if (xl_connection_add_path(c, &local, &remote, p->technology, c->now) < 0)
         p->watch.reopen_at = c->now + c->config->limits.path_management.reopen_us; /* no slot yet */
 }
 
 /* A side that only receives does not notice that a path is dark, so it probes a path that has fallen silent. */
 static void ask_silent(xl_connection *c, xl_path *p) {
-    uint64_t last =
-        p->last_received_at > p->statuses.standby_probed_at ? p->last_received_at : p->statuses.standby_probed_at;
+    uint64_t last = xl_max(p->last_received_at, p->statuses.standby_probed_at);
     if (c->is_server || p->flight.eliciting > 0 || c->now - last < c->config->limits.standby_probe_us)
         return;
     p->statuses.standby_probed_at = c->now;

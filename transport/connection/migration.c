@@ -54,7 +54,7 @@ void xl_conn_migrate_to(xl_connection *c, xl_path *p, const char *why) {
     xl_path_reset_congestion(p, c->cc, p->mtu, c->now);
     p->state = XL_PATH_ACTIVE;
     p->last_received_at = c->now; /* if both have the same addresses, the answer was counted for the path in use */
-    xl_qlog_path(c->qlog, c->now, "migrated", p->index, p->cids.remote_path_id, &p->local, &p->remote, why);
+    xl_conn_log_path(c, p, "migrated", why);
     xl_conn_give_up_in_flight(c, old);
     old->flight.probes = 0;
     old->state = XL_PATH_NEW;
@@ -69,9 +69,7 @@ static uint64_t silence_before_probing(const xl_connection *c, const xl_path *p)
     if (c->config->limits.probe_silence_us)
         return c->config->limits.probe_silence_us;
     uint64_t pto = xl_rtt_pto(&p->ack_rtt, xl_conn_peer_ack_delay_us(c));
-    if (MIGRATION_SILENCE_PTOS * pto <= MIGRATION_SILENCE_US)
-        return MIGRATION_SILENCE_PTOS * pto;
-    return pto > MIGRATION_SILENCE_US ? pto : MIGRATION_SILENCE_US;
+    return xl_min(MIGRATION_SILENCE_PTOS * pto, xl_max(pto, MIGRATION_SILENCE_US));
 }
 
 /* disable_active_migration applies to the address of the handshake: a client that moved to the preferred one may
@@ -95,10 +93,7 @@ static uint64_t leave_at(const xl_connection *c) {
     if (c->migration.to >= 0)
         return XL_NEVER;
     const xl_path *p = c->path[c->active];
-    uint64_t since =
-        p->last_received_at > c->migration.expecting_since ? p->last_received_at : c->migration.expecting_since;
-    if (c->migration.retry_at > since)
-        since = c->migration.retry_at;
+    uint64_t since = xl_max(xl_max(p->last_received_at, c->migration.expecting_since), c->migration.retry_at);
     return c->config->limits.migrate_ptos ? leave_by_count_at(c, p, since) : since + silence_before_probing(c, p);
 }
 

@@ -56,8 +56,8 @@ void xl_conn_issue_cids(xl_connection *c) {
 }
 
 void xl_conn_own_cid_seen(xl_connection *c, uint64_t local_id, uint64_t sequence) {
-    xl_path_id *id = c->path_ids ? xl_path_ids_find(c->path_ids, local_id) : NULL;
-    xl_cid_entry *e = xl_cids_by_sequence(id ? id->local : &c->local_cids, sequence);
+    xl_cids *cids = xl_conn_local_cids(c, local_id);
+    xl_cid_entry *e = cids ? xl_cids_by_sequence(cids, sequence) : NULL;
     if (!e || e->in_use)
         return;
     e->in_use = true;

@@ -7,6 +7,7 @@
 #include "connection/paths.h"
 #include "connection/state.h"
 #include "connection/streams.h"
+#include "minmax.h"
 
 /* Adapts the state of an answering path to what both sides request. */
 static void apply_status(xl_connection *c, xl_path *p, const char *why) {
@@ -76,10 +77,8 @@ bool xl_conn_is_busy(const xl_connection *c) {
 }
 
 static uint64_t probe_at(const xl_connection *c, const xl_path *p) {
-    uint64_t last =
-        p->last_received_at > p->flight.last_eliciting_at ? p->last_received_at : p->flight.last_eliciting_at;
-    last = last > p->statuses.standby_probed_at ? last : p->statuses.standby_probed_at;
-    return last + c->config->limits.standby_probe_us;
+    uint64_t last = xl_max(p->last_received_at, p->flight.last_eliciting_at);
+    return xl_max(last, p->statuses.standby_probed_at) + c->config->limits.standby_probe_us;
 }
 
 uint64_t xl_conn_standby_deadline(const xl_connection *c) {

@@ -63,7 +63,8 @@ bool xl_conn_addresses_match(const xl_addr *local, const xl_addr *remote) {
     return local->family == remote->family && (local->family == 4 || local->family == 6);
 }
 
-uint64_t xl_conn_mtu(const xl_connection *c) {
+/* UDP payload bytes that every path carries and both ends accept. */
+static uint64_t sure_mtu(const xl_connection *c) {
     uint64_t known = c->config->limits.path_mtu_bytes, largest = largest_datagram(c);
     return known < largest ? known : largest;
 }
@@ -76,13 +77,13 @@ void xl_conn_apply_mtu(xl_connection *c, xl_path *p) {
 }
 
 void xl_conn_restart_mtu_search(xl_connection *c, xl_path *p) {
-    xl_mtu_init(&p->mtu_search, xl_conn_mtu(c), largest_datagram(c));
+    xl_mtu_init(&p->mtu_search, sure_mtu(c), largest_datagram(c));
     if (p->mtu_search.size != p->mtu)
         xl_path_set_mtu(p, p->mtu_search.size, c->now);
 }
 
 void xl_conn_path_forget_network(xl_connection *c, xl_path *p) {
-    xl_path_reset_congestion(p, c->cc, xl_conn_mtu(c), c->now);
+    xl_path_reset_congestion(p, c->cc, sure_mtu(c), c->now);
     xl_conn_restart_mtu_search(c, p);
     xl_ecn_start(&p->ecn, c->config->limits.enable_ecn);
     p->ecn.since = c->now;
@@ -96,31 +97,50 @@ static const char *event_name(xl_path_state from, xl_path_state to) {
     return names[to];
 }
 
+void xl_conn_log_path(xl_connection *c, const xl_path *p, const char *event, const char *why) {
+    xl_qlog_path(c->qlog, c->now, event, p->index, p->cids.remote_path_id, &p->local, &p->remote, why);
+}
+
 void xl_conn_path_set_state(xl_connection *c, xl_path *p, xl_path_state state, const char *why) {
     if (p->state == state)
         return;
-    xl_qlog_path(c->qlog, c->now, event_name(p->state, state), p->index, p->cids.remote_path_id, &p->local, &p->remote,
-                 why);
+    xl_conn_log_path(c, p, event_name(p->state, state), why);
     p->state = state;
     p->state_since = c->now;
     xl_conn_emit(c, (xl_event){.type = XL_EVENT_PATH, .path = p->index, .path_state = state});
     xl_conn_wake(c);
 }
 
+xl_cids *xl_conn_local_cids(xl_connection *c, uint64_t path_id) {
+    xl_path_id *id = c->path_ids ? xl_path_ids_find(c->path_ids, path_id) : NULL;
+    return !c->path_ids ? &c->local_cids : id ? id->local : NULL;
+}
+
+xl_cids *xl_conn_remote_cids(xl_connection *c, uint64_t path_id) {
+    xl_path_id *id = c->path_ids ? xl_path_ids_find(c->path_ids, path_id) : NULL;
+    return !c->path_ids ? &c->remote_cids : id && !id->is_abandoned ? id->remote : NULL;
+}
+
 bool xl_conn_take_dcid(xl_connection *c, xl_path *p) {
-    xl_path_id *id = c->path_ids ? xl_path_ids_find(c->path_ids, p->cids.remote_path_id) : NULL;
-    if (c->path_ids && !id)
-        return false;
-    xl_cid_entry *e = xl_cids_take_unused(id ? id->remote : &c->remote_cids);
+    xl_cids *cids = xl_conn_remote_cids(c, p->cids.remote_path_id);
+    xl_cid_entry *e = cids ? xl_cids_take_unused(cids) : NULL;
     if (!e)
         return false;
     p->cids.remote = e->cid;
     p->cids.remote_sequence = e->sequence;
-    if (!id)
+    if (!c->path_ids)
         p->cids.remote_path_id = e->sequence;
     p->cids.has_remote = true;
     p->spin = false; /* RFC 9000 section 17.4 */
     c->hooks.tokens_changed(c->hooks.user, c);
+    return true;
+}
+
+bool xl_conn_change_dcid(xl_connection *c, xl_path *p) {
+    const uint64_t old = p->cids.remote_sequence;
+    if (!xl_conn_take_dcid(c, p))
+        return false;
+    xl_cids_retire(xl_conn_remote_cids(c, p->cids.remote_path_id), old);
     return true;
 }
 

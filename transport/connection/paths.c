@@ -313,18 +313,15 @@ int xl_connection_move_path(xl_connection *c, int index, const xl_addr *local, u
         return XL_ERR_PATH;
     xl_conn_enter(c, now);
     xl_path *p = c->path[index];
-    xl_path_id *id = xl_path_ids_find(c->path_ids, p->cids.remote_path_id);
-    uint64_t old = p->cids.remote_sequence;
-    if (!xl_conn_take_dcid(c, p)) {
-        xl_path_id_note_blocked(id);
+    if (!xl_conn_change_dcid(c, p)) {
+        xl_path_id_note_blocked(xl_path_ids_find(c->path_ids, p->cids.remote_path_id));
         return XL_ERR_PATH;
     }
-    xl_cids_retire(id->remote, old); /* RFC 9000 section 9.5 */
     p->local = *local;
     xl_conn_give_up_in_flight(c, p);
     xl_conn_path_forget_network(c, p);
     p->validation.tries = 0;
-    xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->cids.remote_path_id, &p->local, &p->remote, "moved");
+    xl_conn_log_path(c, p, "path_rebound", "moved");
     xl_conn_start_challenge(c, p);
     return 0;
 }
@@ -379,21 +376,13 @@ void xl_conn_path_timer(xl_connection *c, xl_path *p) {
     }
 }
 
-/* The peer itself moved the path, not a NAT: it has taken another CID, so we do too (RFC 9000 section 9.5). */
-static void follow_with_new_dcid(xl_connection *c, xl_path *p) {
-    xl_path_id *id = xl_path_ids_find(c->path_ids, p->cids.remote_path_id);
-    uint64_t old = p->cids.remote_sequence;
-    if (id && p->cids.has_remote && xl_conn_take_dcid(c, p))
-        xl_cids_retire(id->remote, old);
-}
-
-void xl_conn_path_packet_seen(xl_connection *c, const xl_packet_context *ctx, bool is_probing, bool is_newest,
-                              const xl_addr *local, const xl_addr *remote) {
+void xl_conn_path_packet_seen(xl_connection *c, const xl_packet_context *ctx, bool is_probing) {
+    const xl_addr *local = &ctx->datagram->local, *remote = &ctx->datagram->remote;
     xl_path *p = ctx->path;
     if (p->state == XL_PATH_CLOSED)
         return;
     bool has_new_cid = ctx->cid_sequence != p->cids.local_sequence;
-    if (is_newest)
+    if (ctx->is_newest)
         p->cids.local_sequence = ctx->cid_sequence;
     if (c->multipath && c->is_server && p->state == XL_PATH_NEW) {
         xl_conn_path_set_state(c, p, XL_PATH_VALIDATING, "opened by the peer");
@@ -401,7 +390,7 @@ void xl_conn_path_packet_seen(xl_connection *c, const xl_packet_context *ctx, bo
     }
     if (!c->is_server && !is_probing)
         xl_conn_migration_followed(c, p);
-    if (!c->is_server || !is_newest)
+    if (!c->is_server || !ctx->is_newest)
         return;
     /* RFC 10069 section 3.1.2: with path IDs any packet from another address moves its path. */
     if (is_probing && !c->path_ids)
@@ -409,8 +398,8 @@ void xl_conn_path_packet_seen(xl_connection *c, const xl_packet_context *ctx, bo
     bool moved = !xl_addr_equal(&p->remote, remote) || !xl_addr_equal(&p->local, local);
     if (moved && (c->multipath || (p->index == c->active && c->handshake.is_confirmed)))
         xl_conn_path_rebind(c, p, local, remote);
-    if (moved && c->path_ids && has_new_cid)
-        follow_with_new_dcid(c, p);
+    if (moved && c->path_ids && has_new_cid && p->cids.has_remote) /* the peer itself moved, not a NAT (section 9.5) */
+        xl_conn_change_dcid(c, p);
     bool is_unproven = c->multipath ? p->state == XL_PATH_VALIDATING : p->index == c->active && !p->validation.is_done;
     if (is_unproven && !p->validation.is_outstanding && c->handshake.is_confirmed) /* it answers again */
         xl_conn_start_challenge(c, p);

@@ -13,8 +13,7 @@ xl_path *xl_conn_path_for_packet(xl_connection *, uint64_t local_id, const xl_ad
 xl_path *xl_conn_path_for_authentic_packet(xl_connection *, uint64_t local_id, const xl_addr *local,
                                            const xl_addr *remote);
 /* Call it after a packet was authenticated: follows address changes of the peer (NAT rebinding, migration). */
-void xl_conn_path_packet_seen(xl_connection *, const xl_packet_context *, bool is_probing, bool is_newest,
-                              const xl_addr *local, const xl_addr *remote);
+void xl_conn_path_packet_seen(xl_connection *, const xl_packet_context *, bool is_probing);
 /* Gives a CID of the peer to whatever waits for one: a client's registered paths, and paths that the peer opened. */
 void xl_conn_open_paths(xl_connection *);
 void xl_conn_path_validated(xl_connection *, xl_path *);

@@ -49,13 +49,9 @@ uint64_t xl_conn_learn_preferred_address(xl_connection *c) {
  * the address answers, and returns to the old address if it does not. */
 static void move_first_path(xl_connection *c, const xl_addr *to) {
     xl_path *p = c->path[0];
-    uint64_t old = p->cids.remote_sequence;
-    if (!xl_path_may_carry_data(p) || !xl_conn_take_dcid(c, p))
+    if (!xl_path_may_carry_data(p) || !xl_conn_change_dcid(c, p))
         return;
-    xl_cids_retire(&c->remote_cids, old); /* RFC 9000 section 9.5 */
-    p->proven.local = p->local;
-    p->proven.remote = p->remote;
-    p->proven.exists = true;
+    p->proven = (xl_path_proven){.exists = true, .local = p->local, .remote = p->remote};
     p->remote = *to;
     p->validation.is_done = false;
     p->validation.received_bytes = UINT64_MAX / 4; /* the server named the address: no limit (section 8) */
@@ -63,8 +59,7 @@ static void move_first_path(xl_connection *c, const xl_addr *to) {
     p->validation.tries = 0;
     xl_conn_give_up_in_flight(c, p);
     xl_conn_path_forget_network(c, p);
-    xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->cids.remote_path_id, &p->local, &p->remote,
-                 "preferred address");
+    xl_conn_log_path(c, p, "path_rebound", "preferred address");
     xl_conn_start_challenge(c, p);
 }
 

@@ -9,13 +9,7 @@
 
 #define QOE_SIGNAL_INTERVAL_US 50000
 
-void xl_conn_qoe_init(xl_connection *c) {
-    const xl_scheme *s = &c->config->scheme;
-    xl_qoe_gate_init(&c->qoe.gate, s->qoe_control, s->t_th1_us, s->t_th2_us);
-    c->qoe.gate.extrapolate = s->qoe_extrapolation;
-}
-
-void xl_conn_qoe_reconfigure(xl_connection *c) {
+void xl_conn_qoe_configure(xl_connection *c) {
     const xl_scheme *s = &c->config->scheme;
     c->qoe.gate.enabled = s->qoe_control;
     c->qoe.gate.extrapolate = s->qoe_extrapolation;
@@ -66,8 +60,7 @@ uint64_t xl_conn_qoe_deadline(const xl_connection *c) {
 
 void xl_conn_put_qoe(xl_builder *b) {
     xl_connection *c = b->c;
-    if (!xl_conn_qoe_signal_is_due(c) || xl_builder_left(b) < XL_QOE_FRAME_BYTES ||
-        !xl_builder_note(b, XL_SF_QOE, c->qoe.signals + 1, 0))
+    if (!xl_conn_qoe_signal_is_due(c) || !xl_builder_note(b, XL_QOE_FRAME_BYTES, XL_SF_QOE, c->qoe.signals + 1, 0))
         return;
     xl_frame_put_qoe(&b->w, b->path->cids.remote_path_id, &c->qoe.own);
     c->qoe.signals++;

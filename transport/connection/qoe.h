@@ -19,8 +19,7 @@ typedef struct {
 } xl_qoe_exchange;
 
 /* For a new connection, or after the endpoint's configuration has changed. */
-void xl_conn_qoe_init(xl_connection *);
-void xl_conn_qoe_reconfigure(xl_connection *);
+void xl_conn_qoe_configure(xl_connection *);
 
 /* Sender. */
 const xl_qoe *xl_conn_qoe_for_ack(const xl_connection *); /* the signal for the next ACK_MP; NULL: none */

@@ -16,7 +16,7 @@ static void settle_on(xl_connection *c, xl_path *p, const xl_addr *local, const 
     p->validation.is_outstanding = p->validation.is_pending = false;
     p->validation.deadline = XL_NEVER;
     p->validation.tries = 0;
-    xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->cids.remote_path_id, local, remote, why);
+    xl_conn_log_path(c, p, "path_rebound", why);
     if (p->state == XL_PATH_VALIDATING) /* the address is proven, but not yet that the path works */
         xl_conn_start_challenge(c, p);
     xl_conn_wake(c);
@@ -52,11 +52,8 @@ void xl_conn_path_rebind(xl_connection *c, xl_path *p, const xl_addr *local, con
         settle_on(c, p, local, remote, "back at its validated address");
         return;
     }
-    if (p->validation.is_done) {
-        p->proven.local = p->local;
-        p->proven.remote = p->remote;
-        p->proven.exists = true;
-    }
+    if (p->validation.is_done)
+        p->proven = (xl_path_proven){.exists = true, .local = p->local, .remote = p->remote};
     bool same_host = xl_addr_same_host(&p->remote, remote);
     /* Section 9.3.3: somebody may forward the peer's packets faster than they arrive by themselves. A peer that is
      * still at its old address answers from there, which takes the path back. */
@@ -66,8 +63,7 @@ void xl_conn_path_rebind(xl_connection *c, xl_path *p, const xl_addr *local, con
     p->validation.is_done = c->multipath && xl_conn_is_proven_elsewhere(c, p);
     p->validation.received_bytes = p->validation.sent_bytes = 0;
     p->validation.tries = 0;
-    xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->cids.remote_path_id, local, remote,
-                 same_host ? "new port" : "new address");
+    xl_conn_log_path(c, p, "path_rebound", same_host ? "new port" : "new address");
     if (!same_host) { /* section 9.4: it may be another network path */
         xl_conn_give_up_in_flight(c, p);
         xl_conn_path_forget_network(c, p);

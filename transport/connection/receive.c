@@ -102,9 +102,8 @@ static void take_frames(xl_connection *c, packet_frames *frames, const xl_packet
 }
 
 static void take_payload(xl_connection *c, const xl_packet_context *ctx, const uint8_t *payload, size_t len,
-                         const xl_datagram *d, size_t packet_bytes) {
+                         size_t packet_bytes) {
     bool eliciting, probing;
-    bool newest = ctx->space->largest_received == UINT64_MAX || ctx->pn > ctx->space->largest_received;
     packet_frames frames;
     uint64_t error = classify(c, ctx, payload, len, &frames, &eliciting, &probing);
     if (error) {
@@ -114,17 +113,16 @@ static void take_payload(xl_connection *c, const xl_packet_context *ctx, const u
     }
     log_received(c, ctx, &frames, packet_bytes);
     if (ctx->type == XL_PACKET_1RTT) {
-        xl_conn_path_packet_seen(c, ctx, probing, newest, &d->local, &d->remote);
+        xl_conn_path_packet_seen(c, ctx, probing);
         xl_conn_own_cid_seen(c, ctx->local_id, ctx->cid_sequence);
     }
     take_frames(c, &frames, ctx);
-    if (!xl_conn_is_live(c))
+    if (!xl_conn_is_live(c) || c->level_discarded[ctx->level])
         return;
-    if (c->level_discarded[ctx->level])
-        return;
-    bool immediate = ctx->level != XL_LEVEL_APP || d->ecn == XL_IP_CE || /* RFC 9000 section 13.2.1 */
-                     ctx->path->state == XL_PATH_CLOSED;                 /* RFC 10069 section 3.4.3 */
-    xl_ecn_count(&ctx->space->ecn, d->ecn);
+    uint8_t ecn = ctx->datagram->ecn;
+    bool immediate = ctx->level != XL_LEVEL_APP || ecn == XL_IP_CE || /* RFC 9000 section 13.2.1 */
+                     ctx->path->state == XL_PATH_CLOSED;              /* RFC 10069 section 3.4.3 */
+    xl_ecn_count(&ctx->space->ecn, ecn);
     if (ctx->level == XL_LEVEL_APP)
         ctx->space->policy = c->ack_policy;
     if (xl_space_receive(ctx->space, ctx->pn, eliciting, immediate, c->now) != 0)
@@ -159,12 +157,7 @@ bool xl_conn_is_stateless_reset(const xl_connection *c, const uint8_t *datagram,
  * authentic, opens a path with its own space: until then no state is kept of it. */
 static bool find_context(xl_connection *c, const xl_packet_header *h, const xl_datagram *d, xl_packet_context *ctx) {
     *ctx = (xl_packet_context){.type = h->type, .level = level_of(h->type), .datagram = d};
-    if (h->type == XL_PACKET_0RTT) {
-        ctx->path = c->path[0];
-        ctx->space = &c->space[XL_LEVEL_APP];
-        return true;
-    }
-    if (ctx->level != XL_LEVEL_APP) {
+    if (h->type != XL_PACKET_1RTT) {
         ctx->path = c->path[0];
         ctx->space = &c->space[ctx->level];
         return true;
@@ -190,12 +183,14 @@ static int path_index(const xl_packet_context *ctx) {
 }
 
 /* The packet is authentic: opens its path if necessary. False: no path can be opened. */
-static bool settle_context(xl_connection *c, const xl_datagram *d, xl_packet_context *ctx) {
+static bool settle_context(xl_connection *c, xl_packet_context *ctx) {
     if (!ctx->path)
-        ctx->path = xl_conn_path_for_authentic_packet(c, ctx->local_id, &d->local, &d->remote);
-    if (ctx->path)
-        ctx->space = ctx->level == XL_LEVEL_APP ? ctx->path->space : ctx->space;
-    return ctx->path;
+        ctx->path = xl_conn_path_for_authentic_packet(c, ctx->local_id, &ctx->datagram->local, &ctx->datagram->remote);
+    if (!ctx->path)
+        return false;
+    ctx->space = ctx->level == XL_LEVEL_APP ? ctx->path->space : ctx->space;
+    ctx->is_newest = ctx->space->largest_received == UINT64_MAX || ctx->pn > ctx->space->largest_received;
+    return true;
 }
 
 /* Takes what an authentic long header shows: the server's chosen CID, or that the client's address is real. */
@@ -209,13 +204,11 @@ static void after_long_header(xl_connection *c, const xl_packet_header *h) {
         if (confirmed_by < c->handshake.deadline)
             c->handshake.deadline = confirmed_by;
     }
-    if (h->type == XL_PACKET_HANDSHAKE) {
-        if (c->is_server) {
-            c->path[0]->validation.is_done = true;      /* RFC 9000 section 8.1 */
-            xl_conn_discard_level(c, XL_LEVEL_INITIAL); /* RFC 9001 section 4.9.1 */
-            /* Anybody can make Initials with any CID, at any rate, but no packet under the handshake's keys. */
-            c->qlog = xl_qlog_open(c->qlog, c->now);
-        }
+    if (h->type == XL_PACKET_HANDSHAKE && c->is_server) {
+        c->path[0]->validation.is_done = true;      /* RFC 9000 section 8.1 */
+        xl_conn_discard_level(c, XL_LEVEL_INITIAL); /* RFC 9001 section 4.9.1 */
+        /* Anybody can make Initials with any CID, at any rate, but no packet under the handshake's keys. */
+        c->qlog = xl_qlog_open(c->qlog, c->now);
     }
 }
 
@@ -231,13 +224,6 @@ static const xl_keys *read_keys(xl_connection *c, const xl_packet_header *h, con
         return xl_conn_initial_read_keys(c, h->version, changes_version);
     bool is_long = h->type == XL_PACKET_HANDSHAKE;
     return is_long && h->version != c->handshake.version ? NULL : c->level[ctx->level].read;
-}
-
-/* RFC 9000 section 17.4: the packet with the highest number sets the bit. */
-static void take_spin(xl_connection *c, const xl_packet_context *ctx, uint8_t first) {
-    bool is_newest = ctx->space->largest_received == UINT64_MAX || ctx->pn > ctx->space->largest_received;
-    if (c->spins && is_newest)
-        ctx->path->spin = ((first & 0x20) != 0) == c->is_server;
 }
 
 static void take_packet(xl_connection *c, const xl_packet_header *h, const xl_datagram *d, uint8_t *packet) {
@@ -285,7 +271,7 @@ static void take_packet(xl_connection *c, const xl_packet_header *h, const xl_da
         drop(c, len, "duplicate", path_index(&ctx));
         return;
     }
-    if (!settle_context(c, d, &ctx)) {
+    if (!settle_context(c, &ctx)) {
         drop(c, len, "connection_unknown", -1);
         return;
     }
@@ -298,12 +284,12 @@ static void take_packet(xl_connection *c, const xl_packet_header *h, const xl_da
         xl_conn_follow_version(c, h->version);
     if (h->type != XL_PACKET_1RTT)
         after_long_header(c, h);
-    else
-        take_spin(c, &ctx, packet[0]);
+    else if (c->spins && ctx.is_newest) /* RFC 9000 section 17.4 */
+        ctx.path->spin = ((packet[0] & 0x20) != 0) == c->is_server;
     ctx.path->last_received_at = c->now;
     c->eliciting_since_receive = false;
     xl_conn_restart_idle(c, c->now);
-    take_payload(c, &ctx, payload, (size_t)n, d, len);
+    take_payload(c, &ctx, payload, (size_t)n, len);
 }
 
 /* Counts a datagram for its path. Bytes from an address that is not validated raise what may be sent there (RFC 9000
@@ -350,7 +336,7 @@ static void rest(xl_connection *c) {
     xl_records_rest(&c->records);
     for (size_t i = 0; i < c->path_count; i++) {
         const xl_path *p = c->path[i];
-        if (p->space && p->space->ledger.cap >= LEDGER_RESTS_FROM)
+        if (p->space->ledger.cap >= LEDGER_RESTS_FROM)
             xl_ledger_shrink(&p->space->ledger);
     }
 }

@@ -117,6 +117,14 @@ static uint64_t initial_send_limit(const xl_connection *c, uint64_t id) {
                            : c->peer_params.initial_max_stream_data_bidi_local;
 }
 
+void xl_conn_apply_stream_limits(xl_connection *c) {
+    c->streams.flow_out.limit = c->peer_params.initial_max_data;
+    c->streams.max_peer[0] = c->peer_params.initial_max_streams_bidi;
+    c->streams.max_peer[1] = c->peer_params.initial_max_streams_uni;
+    for (size_t i = 0; i < c->streams.count; i++)
+        c->streams.at[i]->send_flow.limit = initial_send_limit(c, c->streams.at[i]->id);
+}
+
 static xl_stream *stream_new(xl_connection *c, uint64_t id) {
     if (c->streams.count == c->streams.cap) {
         size_t cap = c->streams.cap ? 2 * c->streams.cap : 16;
@@ -167,8 +175,6 @@ void xl_conn_free_streams(xl_connection *c) {
     for (size_t i = 0; i < c->streams.count; i++)
         stream_free(c, c->streams.at[i]);
     free(c->streams.at);
-    c->streams.at = NULL;
-    c->streams.count = c->streams.cap = 0;
 }
 
 static bool send_is_over(const xl_stream *s) {

@@ -66,6 +66,8 @@ xl_stream *xl_conn_stream(const xl_connection *, uint64_t id);
 static inline bool xl_conn_is_sent_before(const xl_stream *a, const xl_stream *b) {
     return a->priority != b->priority ? a->priority < b->priority : a->id < b->id;
 }
+/* Applies the stream limits of the peer's transport parameters. */
+void xl_conn_apply_stream_limits(xl_connection *);
 /* Finds the stream of a received frame; opens the peer's. NULL with *error = 0: the stream is gone, ignore the
  * frame. */
 xl_stream *xl_conn_stream_for_frame(xl_connection *, uint64_t id, bool needs_recv, uint64_t *error);

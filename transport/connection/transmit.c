@@ -562,7 +562,7 @@ static size_t transmit_data(xl_connection *c, uint8_t *buf, size_t cap, xl_datag
 /* ---- Acknowledgements alone ---- */
 
 static bool owes_ack_now(const xl_connection *c, const xl_path *p) {
-    return p->space && p->space->ack_now && xl_content_is_acknowledged(c, p);
+    return p->space->ack_now && xl_content_is_acknowledged(c, p);
 }
 
 static bool owes_any_ack_now(const xl_connection *c) {
@@ -618,20 +618,9 @@ static xl_path *last_heard_path(xl_connection *c) {
     return last;
 }
 
-static xl_path *best_path(xl_connection *c) {
-    if (!c->multipath)
-        return c->path[c->active];
-    xl_path *best = NULL;
-    for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = c->path[i];
-        if (!xl_path_may_carry_data(p))
-            continue;
-        bool better = !best || (p->state == XL_PATH_ACTIVE && best->state != XL_PATH_ACTIVE) ||
-                      (p->state == best->state && p->rtt.smoothed < best->rtt.smoothed);
-        if (better)
-            best = p;
-    }
-    return best ? best : last_heard_path(c);
+static xl_path *path_for_close(xl_connection *c) {
+    const xl_path *best = c->multipath ? xl_content_best_path(c) : c->path[c->active];
+    return best ? c->path[best->index] : last_heard_path(c);
 }
 
 static size_t put_close(xl_connection *c, xl_path *p, xl_level level, uint8_t *buf, size_t room, bool pad) {
@@ -650,7 +639,7 @@ static size_t put_close(xl_connection *c, xl_path *p, xl_level level, uint8_t *b
 
 static size_t transmit_close(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
     c->closing.is_pending = false;
-    xl_path *p = best_path(c);
+    xl_path *p = path_for_close(c);
     size_t room = xl_min(xl_min(cap, p->mtu), xl_path_amplification_left(p)), n = 0;
     if (room < 64)
         return 0;

@@ -21,7 +21,7 @@ void xl_conn_put_version_information(xl_connection *c) {
     p->chosen_version = c->handshake.version;
 }
 
-static xl_keys *initial_read_keys(const xl_connection *c, uint32_t version, xl_keys **write) {
+xl_keys *xl_conn_make_initial_keys(const xl_connection *c, uint32_t version, xl_keys **write) {
     xl_keys *client, *server;
     if (xl_keys_initial(version, &c->handshake.initial_dcid, &client, &server) != 0)
         return *write = NULL;
@@ -36,7 +36,7 @@ static xl_keys *initial_read_keys(const xl_connection *c, uint32_t version, xl_k
 /* Changes the version in use. The old keys still open late packets, and those of a client that does not know it yet. */
 static uint64_t change_version(xl_connection *c, uint32_t version) {
     xl_level_state *l = &c->level[XL_LEVEL_INITIAL];
-    xl_keys *write, *read = initial_read_keys(c, version, &write);
+    xl_keys *write, *read = xl_conn_make_initial_keys(c, version, &write);
     if (!read)
         return XL_QERR_INTERNAL;
     xl_keys_free(c->handshake.original_read);
@@ -96,7 +96,7 @@ const xl_keys *xl_conn_initial_read_keys(xl_connection *c, uint32_t version, boo
     *changes = true;
     if (!c->handshake.candidate_read || c->handshake.candidate_version != version) {
         xl_keys_free(c->handshake.candidate_read);
-        c->handshake.candidate_read = initial_read_keys(c, version, &unused);
+        c->handshake.candidate_read = xl_conn_make_initial_keys(c, version, &unused);
         c->handshake.candidate_version = version;
         xl_keys_free(unused);
     }

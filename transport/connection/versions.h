@@ -12,6 +12,8 @@ void xl_conn_choose_first_version(xl_connection *, const char *server_name);
 void xl_conn_put_version_information(xl_connection *);
 /* The peer's parameters are known: a server chooses, a client checks. 0 or the transport error to close with. */
 uint64_t xl_conn_agree_on_version(xl_connection *);
+/* Makes the Initial keys of a version. Returns those to read with; NULL, also in *write: failed. */
+xl_keys *xl_conn_make_initial_keys(const xl_connection *, uint32_t version, xl_keys **write);
 /* Returns the keys that open this Initial packet; NULL: none. *changes: they are of a version that the server has
  * chosen, and the packet, if it is authentic, changes the version. */
 const xl_keys *xl_conn_initial_read_keys(xl_connection *, uint32_t version, bool *changes);

@@ -173,7 +173,7 @@ void xl_connection_free(xl_connection *c) {
     if (!c)
         return;
     xl_endpoint *ep = c->hooks.user;
-    ep->half_open -= c->is_server && !c->handshake.is_reported;
+    ep->half_open -= c->is_server && !c->handshake.is_complete;
     if (c->slot.client)
         xl_clients_remove(&ep->clients, c->slot.client, c->slot.is_proven);
     xl_cid_map_remove_all_of(&ep->map, c);

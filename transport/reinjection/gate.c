@@ -1,9 +1,5 @@
 #include "reinjection/gate.h"
 
-void xl_qoe_gate_init(xl_qoe_gate *g, bool enabled, uint64_t t_th1_us, uint64_t t_th2_us) {
-    *g = (xl_qoe_gate){.enabled = enabled, .extrapolate = true, .t_th1_us = t_th1_us, .t_th2_us = t_th2_us};
-}
-
 bool xl_qoe_gate_signal(xl_qoe_gate *g, const xl_qoe *signal, uint64_t made_after, uint64_t now) {
     if (g->has_signal && made_after < g->signal_made_after)
         return false;

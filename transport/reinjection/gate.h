@@ -5,6 +5,7 @@
 #include "xlink/xlink.h"
 
 typedef struct {
+    /* From xl_scheme. The rest is 0 at first. */
     bool enabled;     /* false: the gate is always open */
     bool extrapolate; /* subtract the time since the signal arrived from play-time left */
     uint64_t t_th1_us, t_th2_us;
@@ -20,7 +21,6 @@ typedef struct {
     const char *why;
 } xl_qoe_decision;
 
-void xl_qoe_gate_init(xl_qoe_gate *, bool enabled, uint64_t t_th1_us, uint64_t t_th2_us);
 /* Stores a signal. made_after: lower bound of the time at which the peer made it. Signals travel on all paths, so an
  * old one may arrive after a newer one; the signal with the later made_after is kept. Returns whether this one was
  * stored. */

@@ -52,10 +52,13 @@ TEST(absurd_claims_are_a_very_long_time) {
     assert_int_equal(15000000, xl_qoe_play_time_left(&(xl_qoe){.cached_bytes = 15 * (rate / 8), .bps = rate}));
 }
 
+static xl_qoe_gate gate(bool enabled, uint64_t t_th1_us, uint64_t t_th2_us) {
+    return (xl_qoe_gate){.enabled = enabled, .extrapolate = true, .t_th1_us = t_th1_us, .t_th2_us = t_th2_us};
+}
+
 /* Algorithm 1 with T_th1 = 300 ms and T_th2 = 1000 ms. */
 static bool decide(uint64_t play_time_ms, uint64_t deliver_ms, uint64_t elapsed_ms) {
-    xl_qoe_gate g;
-    xl_qoe_gate_init(&g, true, 300000, 1000000);
+    xl_qoe_gate g = gate(true, 300000, 1000000);
     xl_qoe q = {.cached_frames = play_time_ms, .fps = 1000};
     xl_qoe_gate_signal(&g, &q, 5000000, 5000000);
     return xl_qoe_gate_decide(&g, deliver_ms * 1000, 5000000 + elapsed_ms * 1000).on;
@@ -95,8 +98,7 @@ TEST(double_threshold_control_follows_algorithm_1) {
         {0, 0, 1, 9999, false, "above T_th2"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        xl_qoe_gate g;
-        xl_qoe_gate_init(&g, true, rows[i].t_th1_ms * 1000, rows[i].t_th2_ms * 1000);
+        xl_qoe_gate g = gate(true, rows[i].t_th1_ms * 1000, rows[i].t_th2_ms * 1000);
         xl_qoe_gate_signal(&g, &(xl_qoe){.cached_frames = rows[i].left_ms, .fps = 1000}, 5000000, 5000000);
         xl_qoe_decision d = xl_qoe_gate_decide(&g, rows[i].deliver_ms * 1000, 5000000);
         assert_int_equal(rows[i].on, d.on);
@@ -106,8 +108,7 @@ TEST(double_threshold_control_follows_algorithm_1) {
 }
 
 TEST(a_signal_overtaken_by_a_newer_one_is_ignored) {
-    xl_qoe_gate g;
-    xl_qoe_gate_init(&g, true, 300000, 1000000);
+    xl_qoe_gate g = gate(true, 300000, 1000000);
     assert_true(xl_qoe_gate_signal(&g, &(xl_qoe){.cached_frames = 200, .fps = 1000}, 5000000, 5010000));
     assert_false(xl_qoe_gate_signal(&g, &(xl_qoe){.cached_frames = 9000, .fps = 1000}, 2000000, 5020000));
     assert_int_equal(200, g.signal.cached_frames);
@@ -123,8 +124,7 @@ TEST(an_old_signal_is_extrapolated) {
 }
 
 TEST(without_extrapolation_a_signal_counts_as_it_came) {
-    xl_qoe_gate g;
-    xl_qoe_gate_init(&g, true, 300000, 1000000);
+    xl_qoe_gate g = gate(true, 300000, 1000000);
     g.extrapolate = false;
     xl_qoe_gate_signal(&g, &(xl_qoe){.cached_frames = 1200, .fps = 1000}, 5000000, 5000000);
     assert_false(xl_qoe_gate_decide(&g, 0, 65000000).on);
@@ -139,12 +139,11 @@ static void expect_open(const xl_qoe_gate *g, const char *why) {
 }
 
 TEST(the_gate_is_open_where_play_time_left_is_unknown) {
-    xl_qoe_gate g;
-    xl_qoe_gate_init(&g, true, 300000, 1000000);
+    xl_qoe_gate g = gate(true, 300000, 1000000);
     expect_open(&g, "no signal yet");
     xl_qoe_gate_signal(&g, &(xl_qoe){.cached_frames = 9000, .cached_bytes = 9000}, 0, 0);
     expect_open(&g, "signal without rates");
-    xl_qoe_gate_init(&g, false, 300000, 1000000);
+    g = gate(false, 300000, 1000000);
     xl_qoe_gate_signal(&g, &(xl_qoe){.cached_frames = 9000, .fps = 30}, 0, 0);
     expect_open(&g, "no control");
 }

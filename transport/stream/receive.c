@@ -57,13 +57,6 @@ static uint64_t check_end(const xl_recv *r, uint64_t end, bool is_final, uint64_
     return end > window ? XL_QERR_FLOW_CONTROL : 0;
 }
 
-static void raise_highest(xl_recv *r, uint64_t end, uint64_t *new_bytes) {
-    if (end <= r->highest)
-        return;
-    *new_bytes = end - r->highest;
-    r->highest = end;
-}
-
 static uint64_t store(xl_recv *r, uint64_t offset, const uint8_t *data, uint64_t end) {
     if (offset < r->read) {
         if (end <= r->read)
@@ -92,17 +85,10 @@ uint64_t xl_recv_insert(xl_recv *r, uint64_t offset, const uint8_t *data, size_t
         return error;
     if (fin)
         r->final_size = end;
-    raise_highest(r, end, new_bytes);
-    return 0;
-}
-
-uint64_t xl_recv_reset(xl_recv *r, uint64_t final_size, uint64_t window, uint64_t *new_bytes) {
-    *new_bytes = 0;
-    uint64_t error = check_end(r, final_size, true, window);
-    if (error != 0)
-        return error;
-    r->final_size = final_size;
-    raise_highest(r, final_size, new_bytes);
+    if (end > r->highest) {
+        *new_bytes = end - r->highest;
+        r->highest = end;
+    }
     return 0;
 }
 

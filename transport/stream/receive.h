@@ -19,13 +19,12 @@ typedef struct {
 
 void xl_recv_init(xl_recv *);
 void xl_recv_free(xl_recv *);
-/* Takes a piece of the stream. window: highest absolute offset allowed. Returns 0 or the transport error: FLOW_CONTROL,
- * FINAL_SIZE, INTERNAL (no memory). *new_bytes: growth of `highest`, for the connection's flow control. More than 4096
- * ranges are INTERNAL too, so that a peer that leaves many gaps cannot exhaust memory. */
+/* Takes a piece of the stream; with len 0 and fin, the final size that RESET_STREAM has. window: highest absolute
+ * offset allowed. Returns 0 or the transport error: FLOW_CONTROL, FINAL_SIZE, INTERNAL (no memory). *new_bytes: growth
+ * of `highest`, for the connection's flow control. More than 4096 ranges are INTERNAL too, so that a peer that leaves
+ * many gaps cannot exhaust memory. */
 uint64_t xl_recv_insert(xl_recv *, uint64_t offset, const uint8_t *data, size_t len, bool fin, uint64_t window,
                         uint64_t *new_bytes);
-/* Takes the final size of RESET_STREAM. */
-uint64_t xl_recv_reset(xl_recv *, uint64_t final_size, uint64_t window, uint64_t *new_bytes);
 /* After a reset: frees what was received and not read (RFC 9000 section 3.2). Its credit returns to the peer at once,
  * so it must not be held until the sending half ends. Nothing may be inserted afterwards. */
 void xl_recv_discard(xl_recv *);

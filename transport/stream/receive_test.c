@@ -80,16 +80,16 @@ TEST(the_final_size_cannot_change) {
     assert_int_equal(insert(&r, 240, 10, true, &fresh), 0); /* the same again */
     assert_int_equal(insert(&r, 240, 9, true, &fresh), XL_QERR_FINAL_SIZE);
     assert_int_equal(insert(&r, 250, 1, false, &fresh), XL_QERR_FINAL_SIZE);
-    assert_int_equal(xl_recv_reset(&r, 251, WINDOW, &fresh), XL_QERR_FINAL_SIZE);
-    assert_int_equal(xl_recv_reset(&r, 250, WINDOW, &fresh), 0);
+    assert_int_equal(xl_recv_insert(&r, 251, NULL, 0, true, WINDOW, &fresh), XL_QERR_FINAL_SIZE);
+    assert_int_equal(xl_recv_insert(&r, 250, NULL, 0, true, WINDOW, &fresh), 0);
     assert_int_equal(fresh, 0);
     xl_recv_free(&r);
 
     xl_recv_init(&r);
     insert(&r, 0, 100, false, &fresh);
-    assert_int_equal(xl_recv_reset(&r, 99, WINDOW, &fresh), XL_QERR_FINAL_SIZE);
-    assert_int_equal(xl_recv_reset(&r, WINDOW + 1, WINDOW, &fresh), XL_QERR_FLOW_CONTROL);
-    assert_int_equal(xl_recv_reset(&r, 300, WINDOW, &fresh), 0);
+    assert_int_equal(xl_recv_insert(&r, 99, NULL, 0, true, WINDOW, &fresh), XL_QERR_FINAL_SIZE);
+    assert_int_equal(xl_recv_insert(&r, WINDOW + 1, NULL, 0, true, WINDOW, &fresh), XL_QERR_FLOW_CONTROL);
+    assert_int_equal(xl_recv_insert(&r, 300, NULL, 0, true, WINDOW, &fresh), 0);
     assert_int_equal(fresh, 200); /* counts against the connection's window */
     xl_recv_free(&r);
 }

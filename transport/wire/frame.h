@@ -186,7 +186,8 @@ void xl_frame_put_crypto_header(xl_writer *, uint64_t offset, size_t len);
 void xl_frame_put_stream_header(xl_writer *, uint64_t stream_id, uint64_t offset, size_t len, bool fin);
 /* Upper bound of that header's size for a len of at most 16383. */
 size_t xl_frame_stream_header_len(uint64_t stream_id, uint64_t offset);
-void xl_frame_put_max(xl_writer *, uint64_t type, uint64_t stream_id, uint64_t maximum); /* MAX_* and *_BLOCKED */
+/* MAX_*, and *_BLOCKED except PATH_CIDS_BLOCKED. */
+void xl_frame_put_max(xl_writer *, uint64_t type, uint64_t stream_id, uint64_t maximum);
 void xl_frame_put_new_cid(xl_writer *, uint64_t sequence, uint64_t retire_prior_to, const xl_cid *,
                           const uint8_t token[16]);
 void xl_frame_put_retire_cid(xl_writer *, uint64_t sequence);
@@ -212,8 +213,6 @@ void xl_frame_put_path_preference(xl_writer *, uint64_t path_id, uint64_t sequen
 void xl_frame_put_path_new_cid(xl_writer *, uint64_t path_id, uint64_t sequence, uint64_t retire_prior_to,
                                const xl_cid *, const uint8_t token[16]);
 void xl_frame_put_path_retire_cid(xl_writer *, uint64_t path_id, uint64_t sequence);
-void xl_frame_put_max_path_id(xl_writer *, uint64_t maximum);
-void xl_frame_put_paths_blocked(xl_writer *, uint64_t maximum);
 void xl_frame_put_path_cids_blocked(xl_writer *, uint64_t path_id, uint64_t next_sequence);
 
 #endif

@@ -54,41 +54,24 @@ bool xl_frame_parse_ietf(xl_reader *r, uint64_t type, xl_frame *out) {
     }
 }
 
-static void put(xl_writer *w, uint64_t type, uint64_t path_id, uint64_t number) {
-    xl_write_varint(w, type);
-    xl_write_varint(w, path_id);
-    xl_write_varint(w, number);
-}
-
 void xl_frame_put_path_abandon(xl_writer *w, uint64_t path_id, uint64_t error_code) {
-    put(w, XL_FRAME_PATH_ABANDON, path_id, error_code);
+    XL_FRAME_PUT(w, XL_FRAME_PATH_ABANDON, path_id, error_code);
 }
 
 void xl_frame_put_path_preference(xl_writer *w, uint64_t path_id, uint64_t sequence, bool is_backup) {
-    put(w, is_backup ? XL_FRAME_PATH_STATUS_BACKUP : XL_FRAME_PATH_STATUS_AVAILABLE, path_id, sequence);
+    XL_FRAME_PUT(w, is_backup ? XL_FRAME_PATH_STATUS_BACKUP : XL_FRAME_PATH_STATUS_AVAILABLE, path_id, sequence);
 }
 
 void xl_frame_put_path_new_cid(xl_writer *w, uint64_t path_id, uint64_t sequence, uint64_t retire_prior_to,
                                const xl_cid *cid, const uint8_t token[16]) {
-    xl_write_varint(w, XL_FRAME_PATH_NEW_CONNECTION_ID);
-    xl_write_varint(w, path_id);
+    XL_FRAME_PUT(w, XL_FRAME_PATH_NEW_CONNECTION_ID, path_id);
     xl_frame_put_new_cid_body(w, sequence, retire_prior_to, cid, token);
 }
 
 void xl_frame_put_path_retire_cid(xl_writer *w, uint64_t path_id, uint64_t sequence) {
-    put(w, XL_FRAME_PATH_RETIRE_CONNECTION_ID, path_id, sequence);
-}
-
-void xl_frame_put_max_path_id(xl_writer *w, uint64_t maximum) {
-    xl_write_varint(w, XL_FRAME_MAX_PATH_ID);
-    xl_write_varint(w, maximum);
-}
-
-void xl_frame_put_paths_blocked(xl_writer *w, uint64_t maximum) {
-    xl_write_varint(w, XL_FRAME_PATHS_BLOCKED);
-    xl_write_varint(w, maximum);
+    XL_FRAME_PUT(w, XL_FRAME_PATH_RETIRE_CONNECTION_ID, path_id, sequence);
 }
 
 void xl_frame_put_path_cids_blocked(xl_writer *w, uint64_t path_id, uint64_t next_sequence) {
-    put(w, XL_FRAME_PATH_CIDS_BLOCKED, path_id, next_sequence);
+    XL_FRAME_PUT(w, XL_FRAME_PATH_CIDS_BLOCKED, path_id, next_sequence);
 }

@@ -116,12 +116,12 @@ TEST(the_other_frames_have_their_bytes) {
     assert_int_equal(f.retire_cid.path_id, 3);
     assert_int_equal(f.retire_cid.sequence, 1);
     w = xl_writer_of(buf, sizeof buf);
-    xl_frame_put_max_path_id(&w, XL_PATH_ID_MAX);
+    xl_frame_put_max(&w, XL_FRAME_MAX_PATH_ID, 0, XL_PATH_ID_MAX);
     assert_writes(&w, buf, BYTES(0x7e, 0x7a, 0xc0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff));
     f = parsed(buf, 10);
     assert_int_equal(f.max.maximum, XL_PATH_ID_MAX);
     w = xl_writer_of(buf, sizeof buf);
-    xl_frame_put_paths_blocked(&w, 7);
+    xl_frame_put_max(&w, XL_FRAME_PATHS_BLOCKED, 0, 7);
     assert_writes(&w, buf, BYTES(0x7e, 0x7b, 0x07));
     f = parsed(buf, 3);
     assert_int_equal(f.max.maximum, 7);

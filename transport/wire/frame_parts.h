@@ -13,6 +13,10 @@ bool xl_frame_parse_new_cid_body(xl_reader *, xl_frame *);
 /* A frame of the dialect `ietf`, after its type. */
 bool xl_frame_parse_ietf(xl_reader *, uint64_t type, xl_frame *);
 
+/* Writes integers one after the other. */
+void xl_frame_put_numbers(xl_writer *, size_t count, const uint64_t *numbers);
+#define XL_FRAME_PUT(w, ...)                                                                                           \
+    xl_frame_put_numbers(w, sizeof((uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t), (const uint64_t[]){__VA_ARGS__})
 void xl_frame_put_new_cid_body(xl_writer *, uint64_t sequence, uint64_t retire_prior_to, const xl_cid *,
                                const uint8_t token[16]);
 /* The qlog name; NULL: the type is not of the dialect. */

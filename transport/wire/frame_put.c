@@ -3,13 +3,17 @@
 
 #include <string.h>
 
+void xl_frame_put_numbers(xl_writer *w, size_t count, const uint64_t *numbers) {
+    for (size_t i = 0; i < count; i++)
+        xl_write_varint(w, numbers[i]);
+}
+
 void xl_frame_put_ping(xl_writer *w) {
     xl_write_varint(w, XL_FRAME_PING);
 }
 
 void xl_frame_put_new_token(xl_writer *w, const uint8_t *token, size_t len) {
-    xl_write_varint(w, XL_FRAME_NEW_TOKEN);
-    xl_write_varint(w, len);
+    XL_FRAME_PUT(w, XL_FRAME_NEW_TOKEN, len);
     xl_write_bytes(w, token, len);
 }
 
@@ -22,17 +26,12 @@ size_t xl_frame_datagram_header_len(size_t len) {
 }
 
 void xl_frame_put_datagram_header(xl_writer *w, size_t len) {
-    xl_write_varint(w, XL_FRAME_DATAGRAM | 1);
-    xl_write_varint(w, len);
+    XL_FRAME_PUT(w, XL_FRAME_DATAGRAM | 1, len);
 }
 
 void xl_frame_put_ack_frequency(xl_writer *w, uint64_t sequence, uint64_t threshold, uint64_t max_delay_us,
                                 uint64_t reordering) {
-    xl_write_varint(w, XL_FRAME_ACK_FREQUENCY);
-    xl_write_varint(w, sequence);
-    xl_write_varint(w, threshold);
-    xl_write_varint(w, max_delay_us);
-    xl_write_varint(w, reordering);
+    XL_FRAME_PUT(w, XL_FRAME_ACK_FREQUENCY, sequence, threshold, max_delay_us, reordering);
 }
 
 void xl_frame_put_immediate_ack(xl_writer *w) {
@@ -59,10 +58,7 @@ static void put_qoe_signal(xl_writer *w, const xl_qoe *qoe) {
         return;
     }
     xl_write_u8(w, (uint8_t)qoe_content_len(qoe));
-    xl_write_varint(w, clamped(qoe->cached_bytes));
-    xl_write_varint(w, clamped(qoe->cached_frames));
-    xl_write_varint(w, clamped(qoe->bps));
-    xl_write_varint(w, clamped(qoe->fps));
+    XL_FRAME_PUT(w, clamped(qoe->cached_bytes), clamped(qoe->cached_frames), clamped(qoe->bps), clamped(qoe->fps));
 }
 
 static uint64_t range_length(const xl_ack_range *range) {
@@ -128,22 +124,15 @@ size_t xl_frame_put_ack(xl_writer *w, const xl_ack_range *ranges, size_t count, 
 }
 
 void xl_frame_put_reset_stream(xl_writer *w, uint64_t stream_id, uint64_t error_code, uint64_t final_size) {
-    xl_write_varint(w, XL_FRAME_RESET_STREAM);
-    xl_write_varint(w, stream_id);
-    xl_write_varint(w, error_code);
-    xl_write_varint(w, final_size);
+    XL_FRAME_PUT(w, XL_FRAME_RESET_STREAM, stream_id, error_code, final_size);
 }
 
 void xl_frame_put_stop_sending(xl_writer *w, uint64_t stream_id, uint64_t error_code) {
-    xl_write_varint(w, XL_FRAME_STOP_SENDING);
-    xl_write_varint(w, stream_id);
-    xl_write_varint(w, error_code);
+    XL_FRAME_PUT(w, XL_FRAME_STOP_SENDING, stream_id, error_code);
 }
 
 void xl_frame_put_crypto_header(xl_writer *w, uint64_t offset, size_t len) {
-    xl_write_varint(w, XL_FRAME_CRYPTO);
-    xl_write_varint(w, offset);
-    xl_write_varint(w, len);
+    XL_FRAME_PUT(w, XL_FRAME_CRYPTO, offset, len);
 }
 
 void xl_frame_put_stream_header(xl_writer *w, uint64_t stream_id, uint64_t offset, size_t len, bool fin) {
@@ -167,10 +156,8 @@ void xl_frame_put_max(xl_writer *w, uint64_t type, uint64_t stream_id, uint64_t 
 
 void xl_frame_put_new_cid_body(xl_writer *w, uint64_t sequence, uint64_t retire_prior_to, const xl_cid *cid,
                                const uint8_t token[16]) {
-    xl_write_varint(w, sequence);
-    xl_write_varint(w, retire_prior_to);
-    xl_write_u8(w, cid->len);
-    xl_write_bytes(w, cid->id, cid->len);
+    XL_FRAME_PUT(w, sequence, retire_prior_to);
+    xl_packet_put_cid(w, cid);
     xl_write_bytes(w, token, 16);
 }
 
@@ -181,8 +168,7 @@ void xl_frame_put_new_cid(xl_writer *w, uint64_t sequence, uint64_t retire_prior
 }
 
 void xl_frame_put_retire_cid(xl_writer *w, uint64_t sequence) {
-    xl_write_varint(w, XL_FRAME_RETIRE_CONNECTION_ID);
-    xl_write_varint(w, sequence);
+    XL_FRAME_PUT(w, XL_FRAME_RETIRE_CONNECTION_ID, sequence);
 }
 
 void xl_frame_put_path(xl_writer *w, uint64_t type, const uint8_t data[8]) {
@@ -210,15 +196,10 @@ void xl_frame_put_close(xl_writer *w, bool application, uint64_t error_code, uin
 }
 
 void xl_frame_put_qoe(xl_writer *w, uint64_t path_id, const xl_qoe *qoe) {
-    xl_write_varint(w, XL_FRAME_QOE_CONTROL_SIGNALS);
-    xl_write_varint(w, path_id);
+    XL_FRAME_PUT(w, XL_FRAME_QOE_CONTROL_SIGNALS, path_id);
     put_qoe_signal(w, qoe);
 }
 
 void xl_frame_put_path_status(xl_writer *w, uint64_t path_id, uint64_t sequence, uint64_t status, uint64_t priority) {
-    xl_write_varint(w, XL_FRAME_PATH_STATUS);
-    xl_write_varint(w, path_id);
-    xl_write_varint(w, sequence);
-    xl_write_varint(w, status);
-    xl_write_varint(w, priority);
+    XL_FRAME_PUT(w, XL_FRAME_PATH_STATUS, path_id, sequence, status, priority);
 }

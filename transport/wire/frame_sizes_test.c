@@ -48,8 +48,8 @@ TEST(reserves_are_the_longest_frames_of_both_dialects) {
     EXPECT(XL_PATH_PREFERENCE_FRAME_BYTES, xl_frame_put_path_preference(&w, MOST, MOST, true));
     EXPECT(XL_PATH_NEW_CID_FRAME_BYTES, xl_frame_put_path_new_cid(&w, MOST, MOST, MOST, &cid, token));
     EXPECT(XL_PATH_RETIRE_CID_FRAME_BYTES, xl_frame_put_path_retire_cid(&w, MOST, MOST));
-    EXPECT(XL_MAX_PATH_ID_FRAME_BYTES, xl_frame_put_max_path_id(&w, MOST));
-    EXPECT(XL_PATHS_BLOCKED_FRAME_BYTES, xl_frame_put_paths_blocked(&w, MOST));
+    EXPECT(XL_MAX_PATH_ID_FRAME_BYTES, xl_frame_put_max(&w, XL_FRAME_MAX_PATH_ID, 0, MOST));
+    EXPECT(XL_PATHS_BLOCKED_FRAME_BYTES, xl_frame_put_max(&w, XL_FRAME_PATHS_BLOCKED, 0, MOST));
     EXPECT(XL_PATH_CIDS_BLOCKED_FRAME_BYTES, xl_frame_put_path_cids_blocked(&w, MOST, MOST));
 }
 

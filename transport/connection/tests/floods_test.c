@@ -48,7 +48,7 @@ static uint64_t flood(attack *a, put_fn put) {
 static void put_paths_blocked(attack *a, unsigned packet) {
     (void)packet;
     for (int i = 0; i < 100; i++)
-        xl_frame_put_paths_blocked(&a->w, victim(a)->path_ids->local_max);
+        xl_frame_put_max(&a->w, XL_FRAME_PATHS_BLOCKED, 0, victim(a)->path_ids->local_max);
 }
 
 static void put_cids_blocked(attack *a, unsigned packet) {
@@ -60,12 +60,12 @@ static void put_cids_blocked(attack *a, unsigned packet) {
 
 static void put_max_path_id(attack *a, unsigned packet) {
     for (unsigned i = 0; i < 100; i++)
-        xl_frame_put_max_path_id(&a->w, XL_PATH_IDS_MAX - 1 + 100 * packet + i);
+        xl_frame_put_max(&a->w, XL_FRAME_MAX_PATH_ID, 0, XL_PATH_IDS_MAX - 1 + 100 * packet + i);
 }
 
 static void put_last_max_path_id(attack *a, unsigned packet) {
     (void)packet;
-    xl_frame_put_max_path_id(&a->w, XL_PATH_ID_MAX);
+    xl_frame_put_max(&a->w, XL_FRAME_MAX_PATH_ID, 0, XL_PATH_ID_MAX);
 }
 
 /* Frames that announce limits, or being blocked by one, cost only their acknowledgements. */

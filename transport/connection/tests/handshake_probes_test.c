@@ -70,7 +70,7 @@ PAIR_TEST(application_data_sets_no_probe_timeout_before_the_handshake_is_confirm
     assert_true(!c->handshake.is_confirmed && space->ledger.next_pn > space->ledger.first_pn);
     xl_ack_frame ack = {.range_count = 1, .ranges = {{space->ledger.start, space->ledger.next_pn - 1}}};
     xl_conn_enter(c, p->now);
-    assert_int_equal(0, xl_conn_take_ack(c, space, XL_LEVEL_HANDSHAKE, c->path[0], &ack));
+    assert_int_equal(0, xl_conn_take_ack(c, space, c->path[0], &ack));
     assert_true(c->path[0]->flight.eliciting > 0);
     pair_run(p, 3000000);
     assert_int_equal(0, c->path[0]->stats.pto_count);

@@ -26,7 +26,7 @@ static void put_with_path_id(xl_writer *w, int kind, uint64_t id) {
         xl_frame_put_path_retire_cid(w, id, 0);
         break;
     case 6:
-        xl_frame_put_paths_blocked(w, id);
+        xl_frame_put_max(w, XL_FRAME_PATHS_BLOCKED, 0, id);
         break;
     default:
         xl_frame_put_path_cids_blocked(w, id, 0);
@@ -53,7 +53,7 @@ ATTACK_TEST(without_negotiation_its_frames_are_of_unknown_type) {
         assert_int_equal(outcome(a), XL_QERR_FRAME_ENCODING);
     }
     begin(a, true, XL_DIALECT_XLINK, 1);
-    xl_frame_put_max_path_id(&a->w, 9);
+    xl_frame_put_max(&a->w, XL_FRAME_MAX_PATH_ID, 0, 9);
     assert_int_equal(outcome(a), XL_QERR_FRAME_ENCODING);
 }
 
@@ -82,15 +82,15 @@ ATTACK_TEST(a_maximum_beyond_32_bits_or_below_the_initial_one_is_a_violation) {
     const uint64_t wrong[] = {(uint64_t)XL_PATH_ID_MAX + 1, XL_VARINT_MAX, XL_PATH_IDS_MAX - 2, 0};
     for (size_t i = 0; i < 4; i++) {
         begin(a, true, XL_DIALECT_IETF, 1);
-        xl_frame_put_max_path_id(&a->w, wrong[i]);
+        xl_frame_put_max(&a->w, XL_FRAME_MAX_PATH_ID, 0, wrong[i]);
         assert_int_equal(outcome(a), XL_QERR_PROTOCOL_VIOLATION);
     }
 }
 
 ATTACK_TEST(a_maximum_that_raises_nothing_is_ignored) {
     begin(a, true, XL_DIALECT_IETF, 1);
-    xl_frame_put_max_path_id(&a->w, 20);
-    xl_frame_put_max_path_id(&a->w, 12);
+    xl_frame_put_max(&a->w, XL_FRAME_MAX_PATH_ID, 0, 20);
+    xl_frame_put_max(&a->w, XL_FRAME_MAX_PATH_ID, 0, 12);
     deliver(a);
     assert_true(xl_conn_is_live(a->p.sc));
     assert_int_equal(a->p.sc->path_ids->peer_max, 20);

@@ -316,7 +316,7 @@ PAIR_TEST(what_confirms_acknowledgements_of_a_path_leaves_the_one_in_its_place_a
     uint64_t least = fresh->received.at[0].start, beyond = fresh->largest_received + 1000;
     assert_int_equal(
         0, xl_ranges_add(&fresh->received, beyond, beyond + 1)); /* what is below is not in the newest range */
-    assert_int_equal(0, xl_conn_take_ack(p->cc, by->space, XL_LEVEL_APP, by, &f));
+    assert_int_equal(0, xl_conn_take_ack(p->cc, by->space, by, &f));
     assert_true(xl_ranges_contains(&fresh->received, least));
     assert_false(xl_space_is_duplicate(fresh, beyond - 1));
 }

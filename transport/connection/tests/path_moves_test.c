@@ -253,7 +253,7 @@ PAIR_TEST(packets_of_a_path_do_not_count_for_the_one_in_its_place) {
     xl_path *fresh = xl_conn_path_new(p->sc, &p->link[0].server, &p->link[1].client, XL_TECH_LTE);
     assert_ptr_equal(fresh, p->sc->path[1]);
     fresh->flight.unanswered = 7; /* an acknowledgement of its own packets resets it */
-    assert_int_equal(0, xl_conn_take_ack(p->sc, &p->sc->space[XL_LEVEL_APP], XL_LEVEL_APP, p->sc->path[0], &f));
+    assert_int_equal(0, xl_conn_take_ack(p->sc, &p->sc->space[XL_LEVEL_APP], p->sc->path[0], &f));
     assert_int_equal(fresh->flight.unanswered, 7);
     p->link[0].loss = 0;
     assert_true(pair_finish(p, i, 20000000) != UINT64_MAX);
