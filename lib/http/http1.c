@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "base/numbers.h"
+#include "http/content_range.h"
 
 typedef struct {
     const char *at;
@@ -234,21 +235,6 @@ ssize_t http1_parse_request(const char *buf, size_t len, size_t *scanned, http1_
     return head;
 }
 
-/* Parses "bytes 0-99/1000". Other units and forms do not count as a range. */
-static bool parse_content_range(span s, http1_response *out) {
-    if (s.len < 6 || strncasecmp(s.at, "bytes ", 6) != 0)
-        return false;
-    const char *begin = s.at + 6, *end = s.at + s.len;
-    const char *dash = memchr(begin, '-', (size_t)(end - begin));
-    const char *slash = memchr(begin, '/', (size_t)(end - begin));
-    if (!dash || !slash || slash < dash)
-        return false;
-    return number_parse(begin, (size_t)(dash - begin), &out->range_first) &&
-           number_parse(dash + 1, (size_t)(slash - dash - 1), &out->range_last) &&
-           number_parse(slash + 1, (size_t)(end - slash - 1), &out->range_total) &&
-           out->range_first <= out->range_last && out->range_last < out->range_total;
-}
-
 ssize_t http1_parse_response(const char *buf, size_t len, size_t *scanned, http1_response *out) {
     *out = (http1_response){0};
     ssize_t head = head_length(buf, len, scanned);
@@ -268,7 +254,9 @@ ssize_t http1_parse_response(const char *buf, size_t len, size_t *scanned, http1
     out->status = (int)status;
     out->has_content_length = f.has_content_length;
     out->content_length = f.content_length;
-    out->has_content_range = f.content_range.at && parse_content_range(f.content_range, out);
+    out->has_content_range =
+        f.content_range.at && http_content_range(f.content_range.at, f.content_range.len, &out->range_first,
+                                                 &out->range_last, &out->range_total);
     out->keep_alive = minor == 1 ? !f.connection_close : f.connection_keep_alive && !f.connection_close;
     return head;
 }

@@ -27,7 +27,7 @@ typedef struct {
     int status;
     bool has_content_length;
     uint64_t content_length;
-    bool has_content_range; /* "bytes first-last/total" */
+    bool has_content_range; /* "bytes first-last/total"; total is UINT64_MAX for "*" */
     uint64_t range_first, range_last, range_total;
     bool keep_alive;
 } http1_response;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http/content_range.h"
+
 #define MAX_VALUE_BYTES 1024 /* of a request's path, authority and range */
 
 /* ---- streams ---- */
@@ -73,43 +75,16 @@ void h3_stream_abort(h3_session *s, h3_stream *st, uint64_t error_code) {
 
 /* ---- received fields ---- */
 
-static bool parse_uint(const char *text, const char **end, uint64_t *out) {
-    uint64_t value = 0;
-    const char *p = text;
-    for (; *p >= '0' && *p <= '9'; p++) {
-        if (value > (UINT64_MAX - 9) / 10)
-            return false;
-        value = value * 10 + (uint64_t)(*p - '0');
-    }
-    *end = p;
-    *out = value;
-    return p != text;
-}
-
-/* Parses "bytes 0-499/1234", with an asterisk for an unknown total (RFC 9110 section 14.4). Other forms do not
- * count. */
-static void parse_content_range(h3_response_head *head, const char *text) {
-    const char *p = text;
-    if (strncmp(p, "bytes ", 6) != 0 || !parse_uint(p + 6, &p, &head->first) || *p++ != '-' ||
-        !parse_uint(p, &p, &head->last) || *p++ != '/')
-        return;
-    if (strcmp(p, "*") == 0)
-        head->total = UINT64_MAX;
-    else if (!parse_uint(p, &p, &head->total) || *p != '\0')
-        return;
-    head->has_content_range = head->first <= head->last && head->last < head->total;
-}
-
-static void response_field(h3_stream *st, int32_t token, const char *name, const char *value) {
-    const char *end;
+static void response_field(h3_response_head *head, int32_t token, nghttp3_vec name, nghttp3_vec value) {
+    const char *text = (const char *)value.base;
     uint64_t number;
-    if (token == NGHTTP3_QPACK_TOKEN__STATUS && parse_uint(value, &end, &number)) {
-        st->head.status = (unsigned)number; /* nghttp3 has checked that there are three digits */
-    } else if (token == NGHTTP3_QPACK_TOKEN_CONTENT_LENGTH && parse_uint(value, &end, &number) && *end == '\0') {
-        st->head.has_content_length = true;
-        st->head.content_length = number;
-    } else if (strcmp(name, "content-range") == 0) {
-        parse_content_range(&st->head, value);
+    if (token == NGHTTP3_QPACK_TOKEN__STATUS && number_parse(text, value.len, &number)) {
+        head->status = (unsigned)number; /* nghttp3 has checked that there are three digits */
+    } else if (token == NGHTTP3_QPACK_TOKEN_CONTENT_LENGTH && number_parse(text, value.len, &number)) {
+        head->has_content_length = true;
+        head->content_length = number;
+    } else if (strcmp((const char *)name.base, "content-range") == 0) {
+        head->has_content_range = http_content_range(text, value.len, &head->first, &head->last, &head->total);
     }
 }
 
@@ -178,7 +153,7 @@ static int on_header(nghttp3_conn *h3, int64_t id, int32_t token, nghttp3_rcbuf 
     if (st->field_section_bytes > H3_MAX_FIELD_SECTION_BYTES)
         h3_stream_refuse(s, st, H3_EXCESSIVE_LOAD);
     else if (!s->is_server)
-        response_field(st, token, (const char *)n.base, (const char *)v.base);
+        response_field(&st->head, token, n, v);
     else if (!request_field(st, token, v))
         h3_stream_refuse(s, st, H3_EXCESSIVE_LOAD);
     return 0;
