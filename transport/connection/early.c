@@ -26,24 +26,16 @@ void xl_conn_drop_early_keys(xl_connection *c) {
 
 /* ---- Client ---- */
 
-/* RFC 9000 section 7.4.1: limits are remembered. Parameters of one connection and the acknowledgement delay are not. */
 void xl_conn_start_early(xl_connection *c) {
-    xl_transport_params *p = &c->early.remembered, fresh;
+    xl_transport_params *remembered = &c->early.remembered;
     size_t len;
     const uint8_t *bytes = xl_tls_remembered(c->handshake.tls, XL_TLS_PARAMS, &len);
-    if (!c->early.keys || !bytes || xl_transport_params_decode(bytes, len, true, p) != 0) {
+    if (!c->early.keys || !bytes || xl_transport_params_decode(bytes, len, true, remembered) != 0) {
         xl_conn_drop_early_keys(c);
         return;
     }
-    xl_transport_params_init(&fresh);
-    fresh.initial_max_data = p->initial_max_data;
-    fresh.initial_max_stream_data_bidi_local = p->initial_max_stream_data_bidi_local;
-    fresh.initial_max_stream_data_bidi_remote = p->initial_max_stream_data_bidi_remote;
-    fresh.initial_max_stream_data_uni = p->initial_max_stream_data_uni;
-    fresh.initial_max_streams_bidi = p->initial_max_streams_bidi;
-    fresh.initial_max_streams_uni = p->initial_max_streams_uni;
-    fresh.active_connection_id_limit = p->active_connection_id_limit;
-    *p = c->peer_params = fresh;
+    xl_transport_params_keep_limits(remembered);
+    c->peer_params = *remembered;
     xl_conn_apply_stream_limits(c);
     c->early.is_offered = true;
     xl_qlog_connection(c->qlog, c->now, "early_data", "offered");
@@ -53,17 +45,6 @@ void xl_conn_start_early(xl_connection *c) {
 /* Not once the server's own parameters have arrived, because those apply to 1-RTT packets only. */
 bool xl_conn_may_write_early(const xl_connection *c) {
     return c->early.is_offered && c->early.keys && !c->handshake.peer_params_seen;
-}
-
-/* A server that accepts 0-RTT data must not lower its limits. */
-static bool has_less(const xl_transport_params *now, const xl_transport_params *before) {
-    return now->initial_max_data < before->initial_max_data ||
-           now->initial_max_stream_data_bidi_local < before->initial_max_stream_data_bidi_local ||
-           now->initial_max_stream_data_bidi_remote < before->initial_max_stream_data_bidi_remote ||
-           now->initial_max_stream_data_uni < before->initial_max_stream_data_uni ||
-           now->initial_max_streams_bidi < before->initial_max_streams_bidi ||
-           now->initial_max_streams_uni < before->initial_max_streams_uni ||
-           now->active_connection_id_limit < before->active_connection_id_limit;
 }
 
 static bool is_beyond_limits(const xl_connection *c) {
@@ -82,7 +63,7 @@ void xl_conn_settle_early(xl_connection *c) {
     c->early.is_accepted = xl_tls_early_is_accepted(c->handshake.tls);
     xl_conn_drop_early_keys(c);
     xl_qlog_connection(c->qlog, c->now, "early_data", c->early.is_accepted ? "accepted" : "rejected");
-    if (c->early.is_accepted && has_less(&c->peer_params, &c->early.remembered)) {
+    if (c->early.is_accepted && xl_transport_params_are_reduced(&c->peer_params, &c->early.remembered)) {
         xl_conn_fail(c, XL_QERR_PROTOCOL_VIOLATION, "the server took 0-RTT data and lowered its limits");
         return;
     }

@@ -1,5 +1,6 @@
 #include "wire/transport_params.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "wire/frame.h"
@@ -27,13 +28,53 @@ enum {
 
 #define MAX_STREAMS (UINT64_C(1) << 60)
 
+/* An integer parameter. One at its `absent` value is not sent; a received one must be in [least, most]. */
+typedef struct {
+    uint64_t id, absent, least, most;
+    size_t offset;
+    bool is_limit; /* of the server, remembered for 0-RTT data (RFC 9000 section 7.4.1) */
+} integer;
+
+#define AT(member) offsetof(xl_transport_params, member)
+static const integer integers[] = {
+    {TP_MAX_IDLE_TIMEOUT, 0, 0, XL_VARINT_MAX, AT(max_idle_timeout_ms), false},
+    {TP_MAX_UDP_PAYLOAD_SIZE, 65527, 1200, XL_VARINT_MAX, AT(max_udp_payload_size), false},
+    {TP_INITIAL_MAX_DATA, 0, 0, XL_VARINT_MAX, AT(initial_max_data), true},
+    {TP_INITIAL_MAX_STREAM_DATA_BIDI_LOCAL, 0, 0, XL_VARINT_MAX, AT(initial_max_stream_data_bidi_local), true},
+    {TP_INITIAL_MAX_STREAM_DATA_BIDI_REMOTE, 0, 0, XL_VARINT_MAX, AT(initial_max_stream_data_bidi_remote), true},
+    {TP_INITIAL_MAX_STREAM_DATA_UNI, 0, 0, XL_VARINT_MAX, AT(initial_max_stream_data_uni), true},
+    {TP_INITIAL_MAX_STREAMS_BIDI, 0, 0, MAX_STREAMS, AT(initial_max_streams_bidi), true},
+    {TP_INITIAL_MAX_STREAMS_UNI, 0, 0, MAX_STREAMS, AT(initial_max_streams_uni), true},
+    {TP_ACK_DELAY_EXPONENT, 3, 0, 20, AT(ack_delay_exponent), false},
+    {TP_MAX_ACK_DELAY, 25, 0, (1 << 14) - 1, AT(max_ack_delay_ms), false},
+    {TP_ACTIVE_CONNECTION_ID_LIMIT, 2, 2, XL_VARINT_MAX, AT(active_connection_id_limit), true},
+    {XL_TP_MAX_DATAGRAM_FRAME, 0, 0, XL_VARINT_MAX, AT(max_datagram_frame_size), false},
+};
+#define INTEGERS (sizeof integers / sizeof integers[0])
+
+static uint64_t *value_of(const xl_transport_params *tp, size_t i) {
+    return (uint64_t *)((uintptr_t)tp + integers[i].offset);
+}
+
 void xl_transport_params_init(xl_transport_params *tp) {
-    *tp = (xl_transport_params){
-        .max_udp_payload_size = 65527,
-        .ack_delay_exponent = 3,
-        .max_ack_delay_ms = 25,
-        .active_connection_id_limit = 2,
-    };
+    *tp = (xl_transport_params){0};
+    for (size_t i = 0; i < INTEGERS; i++)
+        *value_of(tp, i) = integers[i].absent;
+}
+
+void xl_transport_params_keep_limits(xl_transport_params *tp) {
+    const xl_transport_params all = *tp;
+    xl_transport_params_init(tp);
+    for (size_t i = 0; i < INTEGERS; i++)
+        if (integers[i].is_limit)
+            *value_of(tp, i) = *value_of(&all, i);
+}
+
+bool xl_transport_params_are_reduced(const xl_transport_params *now, const xl_transport_params *before) {
+    for (size_t i = 0; i < INTEGERS; i++)
+        if (integers[i].is_limit && *value_of(now, i) < *value_of(before, i))
+            return true;
+    return false;
 }
 
 static void put_bytes(xl_writer *w, uint64_t id, const uint8_t *data, size_t len) {
@@ -92,22 +133,12 @@ size_t xl_transport_params_encode(const xl_transport_params *tp, uint8_t *buf, s
     put_cid(&w, tp->has_retry_scid, TP_RETRY_SCID, &tp->retry_scid);
     if (tp->has_stateless_reset_token)
         put_bytes(&w, TP_STATELESS_RESET_TOKEN, tp->stateless_reset_token, sizeof tp->stateless_reset_token);
-    put_integer(&w, TP_MAX_IDLE_TIMEOUT, tp->max_idle_timeout_ms, 0);
-    put_integer(&w, TP_MAX_UDP_PAYLOAD_SIZE, tp->max_udp_payload_size, 65527);
-    put_integer(&w, TP_INITIAL_MAX_DATA, tp->initial_max_data, 0);
-    put_integer(&w, TP_INITIAL_MAX_STREAM_DATA_BIDI_LOCAL, tp->initial_max_stream_data_bidi_local, 0);
-    put_integer(&w, TP_INITIAL_MAX_STREAM_DATA_BIDI_REMOTE, tp->initial_max_stream_data_bidi_remote, 0);
-    put_integer(&w, TP_INITIAL_MAX_STREAM_DATA_UNI, tp->initial_max_stream_data_uni, 0);
-    put_integer(&w, TP_INITIAL_MAX_STREAMS_BIDI, tp->initial_max_streams_bidi, 0);
-    put_integer(&w, TP_INITIAL_MAX_STREAMS_UNI, tp->initial_max_streams_uni, 0);
-    put_integer(&w, TP_ACK_DELAY_EXPONENT, tp->ack_delay_exponent, 3);
-    put_integer(&w, TP_MAX_ACK_DELAY, tp->max_ack_delay_ms, 25);
+    for (size_t i = 0; i < INTEGERS; i++)
+        put_integer(&w, integers[i].id, *value_of(tp, i), integers[i].absent);
     if (tp->disable_active_migration)
         put_bytes(&w, TP_DISABLE_ACTIVE_MIGRATION, NULL, 0);
     if (tp->has_preferred_address)
         put_preferred_address(&w, &tp->preferred_address);
-    put_integer(&w, TP_ACTIVE_CONNECTION_ID_LIMIT, tp->active_connection_id_limit, 2);
-    put_integer(&w, XL_TP_MAX_DATAGRAM_FRAME, tp->max_datagram_frame_size, 0);
     if (tp->has_min_ack_delay)
         put_integer(&w, XL_TP_MIN_ACK_DELAY, tp->min_ack_delay_us, UINT64_MAX);
     put_integer(&w, XL_TP_ENABLE_MULTIPATH, tp->enable_multipath, 0);
@@ -127,13 +158,6 @@ size_t xl_transport_params_encode(const xl_transport_params *tp, uint8_t *buf, s
 static bool get_integer(xl_reader *value, uint64_t min, uint64_t max, uint64_t *out) {
     *out = xl_read_varint(value);
     return !value->failed && xl_reader_left(value) == 0 && *out >= min && *out <= max;
-}
-
-static bool get_idle_timeout(xl_reader *value, uint64_t *out_ms) {
-    bool ok = get_integer(value, 0, XL_VARINT_MAX, out_ms);
-    if (*out_ms > XL_IDLE_TIMEOUT_MAX_MS)
-        *out_ms = XL_IDLE_TIMEOUT_MAX_MS;
-    return ok;
 }
 
 static bool get_switch(xl_reader *value, bool *out) {
@@ -213,6 +237,9 @@ static bool is_server_only(uint64_t id) {
 }
 
 static bool get_parameter(uint64_t id, xl_reader *value, bool from_server, xl_transport_params *tp) {
+    for (size_t i = 0; i < INTEGERS; i++)
+        if (integers[i].id == id)
+            return get_integer(value, integers[i].least, integers[i].most, value_of(tp, i));
     switch (id) {
     case TP_ORIGINAL_DCID:
         return get_cid(value, &tp->has_original_dcid, &tp->original_dcid);
@@ -224,33 +251,9 @@ static bool get_parameter(uint64_t id, xl_reader *value, bool from_server, xl_tr
         return get_reset_token(value, tp);
     case TP_PREFERRED_ADDRESS:
         return get_preferred_address(value, tp);
-    case TP_MAX_IDLE_TIMEOUT:
-        return get_idle_timeout(value, &tp->max_idle_timeout_ms);
-    case TP_MAX_UDP_PAYLOAD_SIZE:
-        return get_integer(value, 1200, XL_VARINT_MAX, &tp->max_udp_payload_size);
-    case TP_INITIAL_MAX_DATA:
-        return get_integer(value, 0, XL_VARINT_MAX, &tp->initial_max_data);
-    case TP_INITIAL_MAX_STREAM_DATA_BIDI_LOCAL:
-        return get_integer(value, 0, XL_VARINT_MAX, &tp->initial_max_stream_data_bidi_local);
-    case TP_INITIAL_MAX_STREAM_DATA_BIDI_REMOTE:
-        return get_integer(value, 0, XL_VARINT_MAX, &tp->initial_max_stream_data_bidi_remote);
-    case TP_INITIAL_MAX_STREAM_DATA_UNI:
-        return get_integer(value, 0, XL_VARINT_MAX, &tp->initial_max_stream_data_uni);
-    case TP_INITIAL_MAX_STREAMS_BIDI:
-        return get_integer(value, 0, MAX_STREAMS, &tp->initial_max_streams_bidi);
-    case TP_INITIAL_MAX_STREAMS_UNI:
-        return get_integer(value, 0, MAX_STREAMS, &tp->initial_max_streams_uni);
-    case TP_ACK_DELAY_EXPONENT:
-        return get_integer(value, 0, 20, &tp->ack_delay_exponent);
-    case TP_MAX_ACK_DELAY:
-        return get_integer(value, 0, (1 << 14) - 1, &tp->max_ack_delay_ms);
     case TP_DISABLE_ACTIVE_MIGRATION:
         tp->disable_active_migration = true;
         return xl_reader_left(value) == 0;
-    case TP_ACTIVE_CONNECTION_ID_LIMIT:
-        return get_integer(value, 2, XL_VARINT_MAX, &tp->active_connection_id_limit);
-    case XL_TP_MAX_DATAGRAM_FRAME:
-        return get_integer(value, 0, XL_VARINT_MAX, &tp->max_datagram_frame_size);
     case XL_TP_MIN_ACK_DELAY:
         tp->has_min_ack_delay = true;
         return get_integer(value, 0, XL_VARINT_MAX, &tp->min_ack_delay_us);
@@ -315,6 +318,8 @@ uint64_t xl_transport_params_decode(const uint8_t *data, size_t len, bool from_s
             !get_parameter(id, &value, from_server, out))
             return XL_QERR_TRANSPORT_PARAMETER;
     }
+    if (out->max_idle_timeout_ms > XL_IDLE_TIMEOUT_MAX_MS)
+        out->max_idle_timeout_ms = XL_IDLE_TIMEOUT_MAX_MS;
     return out->has_min_ack_delay && out->min_ack_delay_us > 1000 * out->max_ack_delay_ms ? XL_QERR_TRANSPORT_PARAMETER
                                                                                           : 0;
 }

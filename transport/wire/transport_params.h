@@ -57,6 +57,10 @@ typedef struct {
 } xl_transport_params;
 
 void xl_transport_params_init(xl_transport_params *); /* sets the values of absent parameters */
+/* Resets all but the limits, which a client remembers for 0-RTT data (RFC 9000 section 7.4.1). */
+void xl_transport_params_keep_limits(xl_transport_params *);
+/* Whether any of these limits is lower than before. */
+bool xl_transport_params_are_reduced(const xl_transport_params *now, const xl_transport_params *before);
 /* Returns the length, 0 if cap is too small. Parameters at their default are left out. */
 size_t xl_transport_params_encode(const xl_transport_params *, uint8_t *buf, size_t cap);
 /* from_server: the peer is a server, and may send its parameters. Returns 0 or XL_QERR_TRANSPORT_PARAMETER: duplicates,
