@@ -260,8 +260,7 @@ void http3_client_free(http3_client *t) {
         return;
     for (size_t i = 0; i < ATTEMPTS_MAX; i++)
         h3_session_free(t->attempts[i].h3);
-    if (t->endpoint)
-        xl_endpoint_free(t->endpoint); /* frees its connections too */
+    xl_endpoint_free(t->endpoint); /* frees its connections too */
     free(t);
 }
 
@@ -275,8 +274,7 @@ static void host_of(const char *authority, char *host, size_t cap) {
 
 static void give_back(attempt *a) {
     h3_session_free(a->h3);
-    if (a->connection)
-        xl_connection_free(a->connection);
+    xl_connection_free(a->connection);
     *a = (attempt){.connection = NULL};
 }
 

@@ -1,7 +1,6 @@
 /* The player's HTTP/3 client and a server in one process, on a virtual clock. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/air.h"

@@ -1,5 +1,4 @@
 /* The player on a virtual clock. Each test provides responses and their times. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

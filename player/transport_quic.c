@@ -50,8 +50,7 @@ static void quic_close(player_transport *handle, uint64_t now) {
         t->cb.watch(t->cb.user, xl_udp_fd(t->udp), 0);
     http3_client_free(t->client);
     xl_udp_free(t->udp);
-    if (t->credentials)
-        xl_credentials_free(t->credentials);
+    xl_credentials_free(t->credentials);
     char error[PLAYER_ERROR_BYTES];
     if (!xl_session_file_close(t->sessions, error, sizeof error))
         fprintf(stderr, "xlink-player: %s.\n", error);

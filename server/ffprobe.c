@@ -1,6 +1,5 @@
 #include "server/ffprobe.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -20,7 +20,6 @@
 #include "server/report.h"
 
 #define MAX_CONNECTIONS    256 /* unless --max-connections says otherwise */
-#define MAX_LOGGED_PATHS   1024
 #define OUT_BYTES          ((size_t)65536)
 #define SENDS_PER_ROUND    16
 #define HEAD_LIMIT_US      UINT64_C(10000000)  /* from the first byte of a head to its last */
@@ -96,7 +95,7 @@ static json_t *account(connection *c) {
     uint64_t retransmitted = 0;
     for (size_t i = 0; i < c->stats.count; i++) {
         json_t *path = describe_flow(i, &c->stats.flows[i]);
-        if (json_array_size(totals->paths) < MAX_LOGGED_PATHS)
+        if (json_array_size(totals->paths) < SERVER_SUMMARY_PATHS)
             json_array_append(totals->paths, path);
         json_array_append_new(paths, path);
         retransmitted += c->stats.flows[i].bytes_retransmitted;
@@ -531,7 +530,6 @@ static void stop(server_service *s, uint64_t now) {
 
 static void add_totals(const server_service *s, server_totals *totals) {
     server_totals_add(totals, &s->totals);
-    json_array_extend(totals->paths, s->totals.paths);
 }
 
 static void free_service(server_service *s) {

@@ -8,7 +8,6 @@
 #include "http/hq.h"
 #include "server/report.h"
 
-#define MAX_SUMMARY_PATHS   1024 /* paths listed in the summary; bytes of further paths are counted too */
 #define FIRST_FRAME_URGENCY 0
 /* Flow control windows for requests, which have no content: of one, and of all of a connection, in bytes. */
 #define REQUEST_WINDOW  65536
@@ -263,8 +262,8 @@ static void rest(http3_service *s) {
 
 static void on_session_event(connection *c, const xl_event *event, uint64_t now) {
     if (c->hq) {
-        hq_on_event(c->hq, event, now);
-        hq_pump(c->hq, now);
+        hq_on_event(c->hq, event);
+        hq_pump(c->hq);
     } else {
         h3_on_event(c->h3, event, now);
         h3_pump(c->h3, now);
@@ -312,14 +311,6 @@ static json_t *path_record(const connection *c, const xl_path_stats *p, bool who
     return record;
 }
 
-static void add_to_totals(server_totals *totals, const xl_connection_stats *stats) {
-    totals->stream_bytes_sent += stats->stream_bytes_sent;
-    totals->reinjected_bytes += stats->reinjected_bytes;
-    totals->retransmitted_bytes += stats->retransmitted_bytes;
-    totals->given_up_bytes += stats->given_up_bytes;
-    totals->migrations += stats->migrations;
-}
-
 static const char *reason_word(xl_close_reason reason) {
     switch (reason) {
     case XL_CLOSE_PEER:
@@ -341,14 +332,18 @@ static void account(connection *c, const xl_event *closed) {
     http3_service *s = c->service;
     xl_connection_stats stats;
     xl_connection_get_stats(c->quic, &stats);
-    add_to_totals(&s->totals, &stats);
+    s->totals.stream_bytes_sent += stats.stream_bytes_sent;
+    s->totals.reinjected_bytes += stats.reinjected_bytes;
+    s->totals.retransmitted_bytes += stats.retransmitted_bytes;
+    s->totals.given_up_bytes += stats.given_up_bytes;
+    s->totals.migrations += stats.migrations;
     json_t *paths = json_array();
     for (size_t i = 0; i < stats.path_count; i++) {
         xl_path_stats p;
         if (xl_connection_path_stats(c->quic, i, &p) != 0)
             continue;
         json_array_append_new(paths, path_record(c, &p, true));
-        if (json_array_size(s->totals.paths) < MAX_SUMMARY_PATHS)
+        if (json_array_size(s->totals.paths) < SERVER_SUMMARY_PATHS)
             json_array_append_new(s->totals.paths, path_record(c, &p, false));
     }
     const char *reason = closed ? reason_word(closed->close_reason) : "server";
@@ -479,7 +474,6 @@ void http3_service_add_totals(const http3_service *s, server_totals *totals) {
     totals->stateless_resets += stats.stateless_resets;
     totals->misrouted += stats.misrouted;
     totals->forwarded += stats.forwarded;
-    json_array_extend(totals->paths, s->totals.paths);
 }
 
 void http3_service_free(http3_service *s) {

@@ -1,7 +1,5 @@
 /* xlink-server: serves byte ranges of videos by HTTP/3 and HTTP/1.1. */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -20,7 +18,7 @@ static bool open_log(server *s) {
     if (!s->log)
         return error_say(SERVER_PROGRAM, "cannot write %s: %s.", file, strerror(errno));
     jsonl_limit(s->log, s->config.out_bytes);
-    jsonl_write_start(s->log, s->argc, s->argv, server_describe(&s->config));
+    jsonl_write_start(s->log, s->config.argc, s->config.argv, server_describe(&s->config));
     return true;
 }
 
@@ -62,8 +60,6 @@ static int serve(server *s) {
 int main(int argc, char **argv) {
     static server s = {.epoll = -1, .files = {.root = -1}};
     char error[SETTINGS_ERROR_BYTES];
-    s.argc = argc;
-    s.argv = argv;
     if (!server_options_parse(argc, argv, &s.base, error))
         return error_status(SERVER_PROGRAM, "%s", error);
     if (s.base.help) {

@@ -2,13 +2,10 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/descriptors.h"

@@ -16,9 +16,7 @@
 struct server {
     server_config base;   /* the command line */
     server_config config; /* the command line, overridden by --params */
-    int argc;
-    char **argv;
-    xl_lb *lb; /* NULL: the server is in no deployment */
+    xl_lb *lb;            /* NULL: the server is in no deployment */
     xl_deployment deployment;
     catalogue *catalogue;
     server_files files;

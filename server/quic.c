@@ -87,11 +87,9 @@ static void quic_free(server_service *s) {
         server_watch_remove(s->owner, &s->inbox);
     free(s->passed_on);
     http3_service_free(s->http3);
-    if (s->endpoint)
-        xl_endpoint_free(s->endpoint);
+    xl_endpoint_free(s->endpoint);
     xl_udp_free(s->udp);
-    if (s->credentials)
-        xl_credentials_free(s->credentials);
+    xl_credentials_free(s->credentials);
     xl_log_files_close(s->logs);
     free(s);
 }

@@ -27,6 +27,8 @@ static uint64_t *counter(const server_totals *t, size_t i) {
 void server_totals_add(server_totals *t, const server_totals *more) {
     for (size_t i = 0; i < COUNTERS; i++)
         *counter(t, i) += *counter(more, i);
+    for (size_t i = 0; i < json_array_size(more->paths) && json_array_size(t->paths) < SERVER_SUMMARY_PATHS; i++)
+        json_array_append(t->paths, json_array_get(more->paths, i));
 }
 
 json_t *server_totals_counters(const server_totals *t) {

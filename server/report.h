@@ -6,7 +6,10 @@
 
 #include "server/server.h"
 
-/* Adds all counters, but not the paths. */
+/* Paths that a summary lists; the bytes of further ones are counted too. */
+#define SERVER_SUMMARY_PATHS 1024
+
+/* Adds all counters, and the paths while there is room for them. */
 void server_totals_add(server_totals *, const server_totals *more);
 /* The counters as an object, and back: adds those of the object. */
 json_t *server_totals_counters(const server_totals *);

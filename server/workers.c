@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -19,12 +18,11 @@
 #include "server/report.h"
 #include "xlink/udp.h"
 
-#define STOP_LIMIT_US     UINT64_C(10000000)
-#define QUICK_DEATH_US    UINT64_C(1000000) /* a worker that lived no longer waits before it is started again */
-#define RESTART_FIRST_US  UINT64_C(100000)
-#define RESTART_MOST_US   UINT64_C(5000000)
-#define MAX_REPORT_BYTES  ((size_t)16 << 20)
-#define MAX_SUMMARY_PATHS 1024
+#define STOP_LIMIT_US    UINT64_C(10000000)
+#define QUICK_DEATH_US   UINT64_C(1000000) /* a worker that lived no longer waits before it is started again */
+#define RESTART_FIRST_US UINT64_C(100000)
+#define RESTART_MOST_US  UINT64_C(5000000)
+#define MAX_REPORT_BYTES ((size_t)16 << 20)
 
 typedef struct {
     server_worker inherited;
@@ -336,8 +334,6 @@ static void add_up(parent *p, server_totals *totals, json_t *by_worker) {
         const worker *w = &p->workers[i];
         const server_totals *t = &w->totals;
         server_totals_add(totals, t);
-        for (size_t k = 0; k < json_array_size(t->paths) && json_array_size(totals->paths) < MAX_SUMMARY_PATHS; k++)
-            json_array_append(totals->paths, json_array_get(t->paths, k));
         json_array_append_new(by_worker, json_pack("{s:i, s:i, s:I, s:I, s:I, s:I}", "worker", (int)i, "starts",
                                                    (int)w->starts, "connections", (json_int_t)t->connections,
                                                    "stateless_resets", (json_int_t)t->stateless_resets, "misrouted",

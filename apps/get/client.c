@@ -126,7 +126,7 @@ static void ask_for_more(get_client *c) {
 static void pump(get_client *c) {
     ask_for_more(c);
     if (c->hq)
-        hq_pump(c->hq, c->now);
+        hq_pump(c->hq);
     else
         h3_pump(c->h3, c->now);
 }
@@ -176,7 +176,7 @@ static void on_event(get_client *c, const xl_event *e) {
         c->connected_at = c->now;
     c->is_connected |= e->type == XL_EVENT_CONNECTED || e->type == XL_EVENT_EARLY;
     if (c->hq)
-        hq_on_event(c->hq, e, c->now);
+        hq_on_event(c->hq, e);
     else
         h3_on_event(c->h3, e, c->now);
 }

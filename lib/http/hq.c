@@ -210,8 +210,7 @@ static bool send_line(hq_session *s, exchange *e) {
     return true;
 }
 
-void hq_pump(hq_session *s, uint64_t now) {
-    (void)now;
+void hq_pump(hq_session *s) {
     for (exchange *e = s->exchanges, *next; e; e = next) {
         next = e->next;
         if (!e->is_sending)
@@ -227,8 +226,7 @@ void hq_pump(hq_session *s, uint64_t now) {
     }
 }
 
-void hq_on_event(hq_session *s, const xl_event *event, uint64_t now) {
-    (void)now;
+void hq_on_event(hq_session *s, const xl_event *event) {
     uint64_t stream = event->stream_id;
     switch (event->type) {
     case XL_EVENT_STREAM_READABLE:

@@ -31,8 +31,8 @@ typedef struct {
 hq_session *hq_session_new(xl_connection *, bool is_server, const hq_callbacks *);
 void hq_session_free(hq_session *); /* closes the sources of open bodies; accepts NULL */
 
-void hq_on_event(hq_session *, const xl_event *, uint64_t now);
-void hq_pump(hq_session *, uint64_t now);
+void hq_on_event(hq_session *, const xl_event *);
+void hq_pump(hq_session *);
 
 /* Client: sends a request on *stream. XL_ERR_STREAM_LIMIT: the peer allows no further stream now. XL_ERR_ARGUMENT: the
  * path is too long. */

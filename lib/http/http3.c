@@ -19,12 +19,12 @@ static bool is_client_bidi(uint64_t id) {
     return (id & 3) == 0;
 }
 
-/* Ends the session and closes the connection with nghttp3's error. */
-static void fail(h3_session *s, int liberr, uint64_t now) {
-    if (s->failed)
+/* Ends the session and closes the connection with nghttp3's error; 0: none. */
+static void fail(h3_session *s, int liberr) {
+    if (liberr == 0 || s->failed)
         return;
     s->failed = true;
-    xl_connection_close(s->connection, nghttp3_err_infer_quic_app_error_code(liberr), nghttp3_strerror(liberr), now);
+    xl_connection_close(s->connection, nghttp3_err_infer_quic_app_error_code(liberr), nghttp3_strerror(liberr), s->now);
 }
 
 /* ---- frame marks ---- */
@@ -107,25 +107,28 @@ void h3_session_free(h3_session *s) {
 
 /* Opens the critical streams (RFC 9114 section 6.2.1, RFC 9204 section 4.2). Before the end of the handshake, a resumed
  * session may allow fewer streams; then they are opened at its end. */
-static void open_critical_streams(h3_session *s, uint64_t now) {
+static void open_critical_streams(h3_session *s) {
     while (s->critical_count < 3) {
         uint64_t *id = &s->critical[s->critical_count];
         if (xl_stream_open(s->connection, false, id) != 0) {
             if (s->is_connected)
-                fail(s, NGHTTP3_ERR_H3_GENERAL_PROTOCOL_ERROR, now);
+                fail(s, NGHTTP3_ERR_H3_GENERAL_PROTOCOL_ERROR);
             return;
         }
         s->critical_count++;
         (void)xl_stream_set_priority(s->connection, *id, 0);
     }
-    const int rv = h3_bind(s);
-    if (rv != 0)
-        fail(s, rv, now);
-    else
-        s->ready = true;
+    fail(s, h3_bind(s));
+    s->ready = !s->failed;
 }
 
 /* ---- Reserved streams, frames and settings ---- */
+
+/* Sends reserved bytes: a frame at a frame boundary of the stream, or with `fin` the stream. */
+static void put_reserved(h3_session *s, uint64_t id, const uint8_t *bytes, size_t len, bool fin) {
+    if (xl_stream_send(s->connection, id, bytes, len, fin, NULL) == (ssize_t)len)
+        h3_log_bytes(s->log, id, true, bytes, len, s->now);
+}
 
 /* Opens one reserved stream as soon as the peer allows a further stream. It has the priority of critical streams, or
  * responses would delay it until the end of the connection. */
@@ -136,15 +139,7 @@ static void open_reserved_stream(h3_session *s) {
         return;
     s->has_reserved_stream = true;
     (void)xl_stream_set_priority(s->connection, id, 0);
-    const size_t len = h3_grease_stream(s->grease, bytes);
-    if (xl_stream_send(s->connection, id, bytes, len, true, NULL) == (ssize_t)len)
-        h3_log_bytes(s->log, id, true, bytes, len, s->now);
-}
-
-/* Sends reserved bytes. Call it only at a frame boundary of the stream. */
-static void put_reserved(h3_session *s, uint64_t id, const uint8_t *bytes, size_t len) {
-    if (xl_stream_send(s->connection, id, bytes, len, false, NULL) == (ssize_t)len)
-        h3_log_bytes(s->log, id, true, bytes, len, s->now);
+    put_reserved(s, id, bytes, h3_grease_stream(s->grease, bytes), true);
 }
 
 /* Sends the reserved frame, before the first request's HEADERS. */
@@ -153,7 +148,7 @@ static void put_reserved_frame(h3_session *s, uint64_t id) {
     if (!s->grease || s->has_reserved_frame || xl_stream_send_capacity(s->connection, id) < sizeof bytes)
         return;
     s->has_reserved_frame = true;
-    put_reserved(s, id, bytes, h3_grease_frame(s->grease, bytes));
+    put_reserved(s, id, bytes, h3_grease_frame(s->grease, bytes), false);
 }
 
 /* Adds a reserved setting and a reserved frame to nghttp3's first bytes on the control stream, because nghttp3 has no
@@ -173,7 +168,7 @@ static bool put_reserved_settings(h3_session *s, const nghttp3_vec *vec, size_t 
     const size_t len = h3_grease_control(s->grease, begin, *all, bytes);
     if (len == 0 || xl_stream_send_capacity(s->connection, s->critical[0]) < len)
         return false;
-    put_reserved(s, s->critical[0], bytes, len);
+    put_reserved(s, s->critical[0], bytes, len, false);
     return true;
 }
 
@@ -190,7 +185,7 @@ static void recall_settings(h3_session *s) {
 
 /* Checks that a server that accepted 0-RTT data does not reduce its settings (RFC 9114 section 7.2.4.2), and remembers
  * them. */
-static void take_settings(h3_session *s, uint64_t id, const uint8_t *data, size_t len, uint64_t now) {
+static void take_settings(h3_session *s, uint64_t id, const uint8_t *data, size_t len) {
     if (s->is_server || !h3_settings_feed(&s->settings, id, data, len) ||
         !h3_settings_parse(s->settings.found, s->settings.found_len, &s->peer))
         return;
@@ -200,7 +195,7 @@ static void take_settings(h3_session *s, uint64_t id, const uint8_t *data, size_
         return;
     s->failed = true;
     xl_connection_close(s->connection, H3_SETTINGS_ERROR, "the server took 0-RTT data and allows less than before",
-                        now);
+                        s->now);
 }
 
 /* Returns a new stream for a client's request, after raising nghttp3's stream limit; NULL: out of memory. */
@@ -224,7 +219,7 @@ static bool has_room_for(h3_session *s, h3_stream *st, size_t n) {
     return true;
 }
 
-static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
+static void read_stream(h3_session *s, uint64_t id) {
     uint8_t room[1 + READ_BYTES];
     bool fin = false, may_have_more = true;
     h3_stream *st = NULL;
@@ -240,7 +235,7 @@ static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
             if (!st && s->is_server)
                 st = accept_stream(s, id);
             if (!st) {
-                fail(s, NGHTTP3_ERR_NOMEM, now);
+                fail(s, NGHTTP3_ERR_NOMEM);
                 return;
             }
             if (st->read_ended)
@@ -257,18 +252,18 @@ static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
             h3_control *c = h3_control_of(s, id);
             data = c ? h3_control_pass(c, room, len, fin, &len) : NULL;
             if (!data) {
-                fail(s, c ? NGHTTP3_ERR_H3_FRAME_ERROR : NGHTTP3_ERR_NOMEM, now);
+                fail(s, c ? NGHTTP3_ERR_H3_FRAME_ERROR : NGHTTP3_ERR_NOMEM);
                 return;
             }
             if (len == 0 && !fin)
                 continue;
             h3_note_opening(s, c, data, len);
         }
-        take_settings(s, id, data, len, now);
+        take_settings(s, id, data, len);
         if (s->failed)
             return;
         nghttp3_ssize rv = nghttp3_conn_read_stream(s->h3, (int64_t)id, data, len, fin);
-        h3_log_bytes(s->log, id, false, data, len, now); /* after nghttp3, so that HEADERS are logged before DATA */
+        h3_log_bytes(s->log, id, false, data, len, s->now); /* after nghttp3, so that HEADERS are logged before DATA */
         /* rv is the number of consumed bytes, without payload of DATA frames. Only payload leaves nghttp3 without
          * output. */
         s->is_flushed &= rv == 0 && !fin;
@@ -276,17 +271,20 @@ static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
         if (rv == NGHTTP3_ERR_MALFORMED_HTTP_MESSAGING && st)
             h3_stream_refuse(s, st, H3_MESSAGE_ERROR);
         else if (rv < 0)
-            fail(s, (int)rv, now);
+            fail(s, (int)rv);
     }
 }
 
+static void close_stream(h3_session *s, uint64_t id, uint64_t error_code) {
+    const int rv = nghttp3_conn_close_stream(s->h3, (int64_t)id, error_code);
+    fail(s, rv == NGHTTP3_ERR_STREAM_NOT_FOUND ? 0 : rv);
+    h3_forget_control(s, id);
+}
+
 /* Handles RESET_STREAM. */
-static void on_reset(h3_session *s, uint64_t id, uint64_t error_code, uint64_t now) {
+static void on_reset(h3_session *s, uint64_t id, uint64_t error_code) {
     if (!is_client_bidi(id)) {
-        h3_forget_control(s, id);
-        int rv = nghttp3_conn_close_stream(s->h3, (int64_t)id, error_code);
-        if (rv != 0 && rv != NGHTTP3_ERR_STREAM_NOT_FOUND)
-            fail(s, rv, now);
+        close_stream(s, id, error_code);
         return;
     }
     h3_stream *st = h3_stream_find(s, (int64_t)id);
@@ -295,11 +293,9 @@ static void on_reset(h3_session *s, uint64_t id, uint64_t error_code, uint64_t n
     if (!st)
         return;
     st->read_ended = true;
-    int rv = nghttp3_conn_shutdown_stream_read(s->h3, (int64_t)id);
-    if (rv != 0) {
-        fail(s, rv, now);
+    fail(s, nghttp3_conn_shutdown_stream_read(s->h3, (int64_t)id));
+    if (s->failed)
         return;
-    }
     h3_stream_abort(s, st, error_code);
     h3_stream_drop(s, id, H3_REQUEST_CANCELLED);
 }
@@ -312,10 +308,10 @@ static bool is_critical(const h3_session *s, uint64_t id) {
 }
 
 /* Handles STOP_SENDING. */
-static void on_stopped(h3_session *s, uint64_t id, uint64_t error_code, uint64_t now) {
+static void on_stopped(h3_session *s, uint64_t id, uint64_t error_code) {
     if (!is_client_bidi(id)) {
         if (is_critical(s, id))
-            fail(s, NGHTTP3_ERR_H3_CLOSED_CRITICAL_STREAM, now);
+            fail(s, NGHTTP3_ERR_H3_CLOSED_CRITICAL_STREAM);
         return; /* a peer need not read a stream of a type that it does not know */
     }
     nghttp3_conn_shutdown_stream_write(s->h3, (int64_t)id);
@@ -327,63 +323,53 @@ static void on_stopped(h3_session *s, uint64_t id, uint64_t error_code, uint64_t
         (void)xl_stream_stop(s->connection, id, H3_REQUEST_CANCELLED);
 }
 
-static void on_done(h3_session *s, uint64_t id, uint64_t now) {
-    int rv = nghttp3_conn_close_stream(s->h3, (int64_t)id, H3_NO_ERROR);
-    if (rv == NGHTTP3_ERR_STREAM_NOT_FOUND)
-        rv = 0;
-    if (rv != 0)
-        fail(s, rv, now);
-    h3_forget_control(s, id);
+static void on_done(h3_session *s, uint64_t id) {
+    close_stream(s, id, H3_NO_ERROR);
     h3_stream *st = h3_stream_find(s, (int64_t)id);
     if (st) /* nghttp3 did not know the stream, so it has not called on_stream_close() */
         h3_stream_free(s, st);
 }
 
 /* Ends a rest if nghttp3 needs the event. False: it does not, or the session has failed. */
-static bool wake_for(h3_session *s, xl_event_type type, uint64_t now) {
+static bool wake_for(h3_session *s, xl_event_type type) {
     if (type != XL_EVENT_STREAM_READABLE && type != XL_EVENT_STREAM_WRITABLE && type != XL_EVENT_STREAM_RESET &&
         type != XL_EVENT_STREAM_STOPPED && type != XL_EVENT_STREAM_DONE)
         return false;
-    const int rv = h3_wake(s);
-    if (rv != 0)
-        fail(s, rv, now);
-    return rv == 0;
+    fail(s, h3_wake(s));
+    return !s->failed;
 }
 
 void h3_on_event(h3_session *s, const xl_event *event, uint64_t now) {
     if (s->failed)
         return;
     s->now = now;
-    if (!s->h3 && !wake_for(s, event->type, now))
+    if (!s->h3 && !wake_for(s, event->type))
         return;
     s->is_flushed &= event->type == XL_EVENT_STREAM_READABLE;
     switch (event->type) {
     case XL_EVENT_EARLY:
         recall_settings(s);
-        open_critical_streams(s, now);
+        open_critical_streams(s);
         break;
     case XL_EVENT_CONNECTED:
         s->is_connected = true;
         if (!s->ready)
-            open_critical_streams(s, now);
+            open_critical_streams(s);
         break;
     case XL_EVENT_STREAM_READABLE:
-        read_stream(s, event->stream_id, now);
+        read_stream(s, event->stream_id);
         break;
-    case XL_EVENT_STREAM_WRITABLE: {
-        int rv = nghttp3_conn_unblock_stream(s->h3, (int64_t)event->stream_id);
-        if (rv != 0)
-            fail(s, rv, now);
+    case XL_EVENT_STREAM_WRITABLE:
+        fail(s, nghttp3_conn_unblock_stream(s->h3, (int64_t)event->stream_id));
         break;
-    }
     case XL_EVENT_STREAM_RESET:
-        on_reset(s, event->stream_id, event->error_code, now);
+        on_reset(s, event->stream_id, event->error_code);
         break;
     case XL_EVENT_STREAM_STOPPED:
-        on_stopped(s, event->stream_id, event->error_code, now);
+        on_stopped(s, event->stream_id, event->error_code);
         break;
     case XL_EVENT_STREAM_DONE:
-        on_done(s, event->stream_id, now);
+        on_done(s, event->stream_id);
         break;
     default:
         break;
@@ -528,9 +514,7 @@ void h3_pump(h3_session *s, uint64_t now) {
         s->is_flushed = count == 0 && id == -1;
         if (s->is_flushed)
             return;
-        int rv = count < 0 ? (int)count : pump_stream(s, id, vec, (size_t)count, fin != 0);
-        if (rv != 0)
-            fail(s, rv, now);
+        fail(s, count < 0 ? (int)count : pump_stream(s, id, vec, (size_t)count, fin != 0));
     }
 }
 

@@ -2,10 +2,8 @@
 #ifndef XL_CONNECTION_ACKS_H
 #define XL_CONNECTION_ACKS_H
 
-#include "crypto/crypto.h"
 #include "path/path.h"
 #include "wire/frame.h"
-#include "wire/packet.h"
 
 /* Returns 0 or the transport error to close with. */
 uint64_t xl_conn_take_ack(xl_connection *, xl_space *, xl_path *arrived_on, const xl_ack_frame *);

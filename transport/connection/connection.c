@@ -1,6 +1,5 @@
 #include "connection/connection.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

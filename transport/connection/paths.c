@@ -3,7 +3,6 @@
 #include "connection/paths.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "connection/acks.h"
 #include "connection/connection.h"

@@ -2,7 +2,6 @@
 #ifndef XL_CONNECTION_PREFERRED_H
 #define XL_CONNECTION_PREFERRED_H
 
-#include "wire/transport_params.h"
 #include "xlink/xlink.h"
 
 /* Server, before its transport parameters are encoded: adds the configured addresses and a connection ID. Returns 0 or

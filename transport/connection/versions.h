@@ -4,7 +4,6 @@
 #define XL_CONNECTION_VERSIONS_H
 
 #include "crypto/crypto.h"
-#include "wire/packet.h"
 
 /* Client: chooses the version of the session that is resumed, if both versions are spoken. */
 void xl_conn_choose_first_version(xl_connection *, const char *server_name);

@@ -13,7 +13,7 @@ static bool is_full(size_t connections, const xl_limits *limits) {
 static bool has_to_prove(const xl_endpoint *ep, const xl_client *client) {
     const xl_limits *limits = &ep->config.limits;
     return limits->retry_always || ep->half_open >= limits->retry_above ||
-           (client && is_full(client->proven + client->unproven, limits));
+           (client && is_full(client->connections, limits));
 }
 
 /* Whether the Initial has a token of NEW_TOKEN that was not used before, as far as the server remembers (RFC 9000

@@ -50,24 +50,14 @@ xl_client *xl_clients_add(xl_clients *t, const xl_addr *a, bool is_proven) {
         c->next = *bucket;
         *bucket = c;
     }
-    if (is_proven)
-        c->proven++;
-    else
-        c->unproven++;
+    c->connections++;
+    c->proven += is_proven;
     return c;
 }
 
-void xl_clients_prove(xl_client *c) {
-    c->unproven--;
-    c->proven++;
-}
-
 void xl_clients_remove(xl_clients *t, xl_client *c, bool is_proven) {
-    if (is_proven)
-        c->proven--;
-    else
-        c->unproven--;
-    if (c->proven + c->unproven > 0)
+    c->proven -= is_proven;
+    if (--c->connections > 0)
         return;
     xl_client **at = bucket_of(t, &c->address);
     while (*at != c)

@@ -7,9 +7,9 @@
 #include "xlink/xlink.h"
 
 typedef struct xl_client {
-    struct xl_client *next; /* in its bucket */
-    xl_addr address;        /* address of its first connection */
-    size_t proven, unproven;
+    struct xl_client *next;     /* in its bucket */
+    xl_addr address;            /* address of its first connection */
+    size_t connections, proven; /* proven: those of them whose address is proven */
 } xl_client;
 
 typedef struct {
@@ -24,7 +24,6 @@ void xl_clients_free(xl_clients *);
 xl_client *xl_clients_find(const xl_clients *, const xl_addr *); /* NULL: no connections */
 /* Counts one more connection. Returns NULL if out of memory. */
 xl_client *xl_clients_add(xl_clients *, const xl_addr *, bool is_proven);
-void xl_clients_prove(xl_client *); /* a connection that was added without proof */
 void xl_clients_remove(xl_clients *, xl_client *, bool is_proven);
 
 #endif

@@ -92,8 +92,7 @@ xl_endpoint *xl_endpoint_new_foreseeing(const xl_config *config, const struct xl
     }
     if (*error == 0)
         return ep;
-    if (ep)
-        xl_endpoint_free(ep);
+    xl_endpoint_free(ep);
     return NULL;
 }
 
@@ -123,10 +122,8 @@ void xl_endpoint_free(xl_endpoint *ep) {
     for (size_t i = 0; i < ep->count; i++)
         xl_conn_destroy(ep->connection[i]);
     free(ep->connection);
-    if (ep->map.bucket)
-        xl_cid_map_free(&ep->map);
-    if (ep->reset_tokens.bucket)
-        xl_cid_map_free(&ep->reset_tokens);
+    xl_cid_map_free(&ep->map);
+    xl_cid_map_free(&ep->reset_tokens);
     xl_clients_free(&ep->clients);
     xl_scheme_free_names(ep->names);
     free(ep->alpn);

@@ -179,7 +179,7 @@ void xl_set_time_of_day(uint64_t (*ns)(void));
  * preferred one first. Call it before the credentials are used. Returns 0, XL_ERR_ARGUMENT or XL_ERR_CRYPTO. Default:
  * all three. */
 int xl_credentials_set_ciphers(xl_credentials *, const char *names);
-void xl_credentials_free(xl_credentials *);
+void xl_credentials_free(xl_credentials *); /* accepts NULL */
 
 /* Log callbacks. Every member may be NULL. The qlog of a connection is one JSON-SEQ text, written in pieces. */
 typedef struct {
@@ -376,7 +376,7 @@ xl_endpoint *xl_endpoint_new(const xl_config *, uint64_t now, int *error);
  * in the handshake, change for new connections only. Returns 0, XL_ERR_ARGUMENT (unknown name) or XL_ERR_MEMORY; on an
  * error nothing changes. */
 int xl_endpoint_reconfigure(xl_endpoint *, const xl_scheme *, uint64_t now);
-void xl_endpoint_free(xl_endpoint *); /* frees its connections too; sends nothing to their peers */
+void xl_endpoint_free(xl_endpoint *); /* frees its connections too; sends nothing to their peers; accepts NULL */
 
 typedef struct {
     xl_addr local, remote;
