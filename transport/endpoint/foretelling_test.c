@@ -7,14 +7,6 @@
 
 #define GUESSES 64 /* in one packet */
 
-typedef struct {
-    uint64_t s[4];
-} foreteller;
-
-static uint64_t rotate(uint64_t x, int k) {
-    return (x << k) | (x >> (64 - k));
-}
-
 static uint64_t word_of(const uint8_t *bytes) {
     uint64_t word = 0;
     for (int i = 7; i >= 0; i--)
@@ -22,28 +14,17 @@ static uint64_t word_of(const uint8_t *bytes) {
     return word;
 }
 
-static uint64_t foretell(foreteller *f) {
-    uint64_t *s = f->s, result = rotate(s[1] * 5, 7) * 9, t = s[1] << 17;
-    s[2] ^= s[0];
-    s[3] ^= s[1];
-    s[1] ^= s[2];
-    s[0] ^= s[3];
-    s[2] ^= t;
-    s[3] = rotate(s[3], 45);
-    return result;
-}
-
-/* Returns the state from four outputs in a row; the next foretell() returns the fifth. An output yields the second word
- * of the state, rotate(output / 9, -7) / 5 modulo 2^64; four of these determine the others. */
-static foreteller foreteller_of(const uint64_t output[4]) {
+/* Returns the state from four outputs in a row; the next xl_random_next() returns the fifth. An output yields the
+ * second word of the state, rotated(output / 9, -7) / 5 modulo 2^64; four of these determine the others. */
+static xl_random foreteller_of(const uint64_t output[4]) {
     uint64_t a[4];
     for (int i = 0; i < 4; i++)
-        a[i] = rotate(output[i] * UINT64_C(0x8e38e38e38e38e39), 57) * UINT64_C(0xcccccccccccccccd);
+        a[i] = xl_random_rotate(output[i] * UINT64_C(0x8e38e38e38e38e39), 57) * UINT64_C(0xcccccccccccccccd);
     uint64_t s2 = a[0] ^ a[1] ^ (a[0] << 17), s0 = a[1] ^ a[2] ^ s2; /* with the second output */
     uint64_t s2_next = s2 ^ s0 ^ (a[1] << 17), s0_next = a[2] ^ a[3] ^ s2_next;
-    foreteller f = {{s0, a[1], s2, s0_next ^ s0 ^ a[1]}};
+    xl_random f = {{s0, a[1], s2, s0_next ^ s0 ^ a[1]}};
     for (int i = 0; i < 3; i++)
-        foretell(&f);
+        xl_random_next(&f);
     return f;
 }
 
@@ -85,9 +66,9 @@ PAIR_TEST(the_servers_cids_do_not_foretell_its_path_challenge) {
         assert_int_equal(8, e->cid.len);
         seen[i] = word_of(e->cid.id);
     }
-    foreteller f = foreteller_of(seen);
+    xl_random f = foreteller_of(seen);
     for (size_t i = 0; i < GUESSES; i++)
-        guess[i] = foretell(&f);
+        guess[i] = xl_random_next(&f);
 
     pair_ask(p, 30000000);
     pair_run(p, 5000); /* the request is on its way, and the answer goes … */
@@ -126,8 +107,8 @@ PAIR_TEST(a_resets_padding_does_not_foretell_the_rest_of_it) {
     uint64_t word[5];
     for (size_t i = 0; i < 5; i++)
         word[i] = word_of(reset + 8 * (i + 1));
-    foreteller f = foreteller_of(word);
-    uint64_t foretold = foretell(&f);
+    xl_random f = foreteller_of(word);
+    uint64_t foretold = xl_random_next(&f);
     size_t known = len - 16 - 40; /* bytes of the last word that are padding */
     for (size_t i = known; i < 8; i++)
         word[4] &= ~(UINT64_C(0xff) << (8 * i)), foretold &= ~(UINT64_C(0xff) << (8 * i));

@@ -3,8 +3,6 @@
 #include "testing/test_random.h"
 #include "wire/frame.h"
 
-#include <string.h>
-
 #define WINDOW 100000
 
 static uint8_t data[WINDOW];

@@ -2,7 +2,6 @@
 #include "stream/send.h"
 #include "testing/test_random.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const uint8_t zeros[65536];

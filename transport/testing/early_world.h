@@ -71,20 +71,12 @@ static inline void forget_requests(pair *p) {
     p->client_closed = p->server_closed = false;
 }
 
-static inline void drop_queue(pair *p) {
-    while (p->queue) {
-        pair_datagram *next = p->queue->next;
-        free(p->queue);
-        p->queue = next;
-    }
-}
-
 /* A new client of the same server, after the old one has gone silently. */
 static inline void come_back(world *w) {
     pair *p = &w->p;
     int error;
     xl_endpoint_free(p->client);
-    drop_queue(p);
+    pair_drop_queue(p);
     forget_requests(p);
     p->now += 1000000;
     p->link[0].client.port++;

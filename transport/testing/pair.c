@@ -88,12 +88,16 @@ void pair_free(pair *p) {
     xl_endpoint_free(p->server);
     xl_credentials_free(p->client_credentials);
     xl_credentials_free(p->server_credentials);
+    pair_drop_queue(p);
+    free(p->qlog.text);
+}
+
+void pair_drop_queue(pair *p) {
     while (p->queue) {
         pair_datagram *next = p->queue->next;
         free(p->queue);
         p->queue = next;
     }
-    free(p->qlog.text);
 }
 
 static double pair_draw(pair *p) {

@@ -129,6 +129,7 @@ void pair_free(pair *p);
 
 pair_link *pair_link_of(pair *p, const xl_addr *client);
 void pair_enqueue(pair *p, bool to_server, const xl_datagram *d, const uint8_t *data);
+void pair_drop_queue(pair *p); /* loses all datagrams in transit */
 void pair_events(pair *p);
 void pair_flush(pair *p);
 

@@ -1,6 +1,5 @@
 /* ACK and ACK_MP: byte vectors, range arithmetic, and how many ranges fit. */
 #include <stdlib.h>
-#include <string.h>
 #include "tests/unit.h"
 #include "wire/frame.h"
 

@@ -1,5 +1,4 @@
 /* Frames of the dialect `ietf`: the bytes of RFC 10069 section 4, where they may occur, and malformed frames. */
-#include <string.h>
 
 #include "tests/unit.h"
 #include "wire/frame.h"

@@ -50,11 +50,7 @@ PAIR_TEST(a_lost_frame_is_sent_again_while_the_limit_stands) {
     pair_run(p, 30000); /* the request has arrived, and the answer is on its way */
     assert_int_equal(0, xl_flow_out_left(&p->sc->streams.flow_out));
     p->link[0].dark[1] = true;
-    while (p->queue) { /* all of it is lost */
-        pair_datagram *next = p->queue->next;
-        free(p->queue);
-        p->queue = next;
-    }
+    pair_drop_queue(p); /* all of it is lost */
     pair_run(p, 1000000);
     p->link[0].dark[1] = false;
     pair_run(p, 3000000);

@@ -31,7 +31,6 @@ WORLD_TEST(a_server_discards_the_keys_of_early_data) {
 
 /* A client's packets, recorded and replayed: a server that took their data once does not take it again. */
 typedef struct {
-    world *w;
     size_t count, len[16];
     uint8_t data[16][PAIR_MTU + 64];
 } recorder;
@@ -42,6 +41,17 @@ static void record(void *user, bool to_server, uint8_t *data, size_t len) {
         return;
     memcpy(r->data[r->count], data, len);
     r->len[r->count++] = len;
+}
+
+/* Sends the first `count` of them to the server again, from another address. */
+static void replay(const recorder *r, size_t count, world *w) {
+    uint8_t copy[PAIR_MTU + 64];
+    xl_datagram d = {.local = w->p.link[0].server, .remote = pair_addr(77, 4000)};
+    for (size_t k = 0; k < count; k++) {
+        memcpy(copy, r->data[k], r->len[k]);
+        d.len = r->len[k];
+        xl_endpoint_receive(w->p.server, &d, copy, w->p.now);
+    }
 }
 
 WORLD_TEST(replayed_early_data_is_not_accepted) {
@@ -57,13 +67,7 @@ WORLD_TEST(replayed_early_data_is_not_accepted) {
     assert_true(recorded > 0);
     finish(w, i);
     size_t before = w->p.server->count;
-    uint8_t copy[PAIR_MTU + 64];
-    xl_datagram d = {.local = w->p.link[0].server, .remote = pair_addr(77, 4000)};
-    for (size_t k = 0; k < recorded; k++) {
-        memcpy(copy, r->data[k], r->len[k]);
-        d.len = r->len[k];
-        xl_endpoint_receive(w->p.server, &d, copy, w->p.now);
-    }
+    replay(r, recorded, w);
     /* The packets' CID leads to the existing connection or to a new one. None of the new ones has taken the data. */
     for (size_t k = before; k < w->p.server->count; k++) {
         const xl_connection *c = w->p.server->connection[k];
@@ -73,11 +77,7 @@ WORLD_TEST(replayed_early_data_is_not_accepted) {
     /* Then on a server that has freed the closed connection. */
     while (w->p.server->count > 0)
         xl_connection_free(w->p.server->connection[0]);
-    for (size_t k = 0; k < recorded; k++) {
-        memcpy(copy, r->data[k], r->len[k]);
-        d.len = r->len[k];
-        xl_endpoint_receive(w->p.server, &d, copy, w->p.now);
-    }
+    replay(r, recorded, w);
     assert_int_equal(1, w->p.server->count);
     assert_false(w->p.server->connection[0]->early.is_accepted);
     assert_int_equal(0, w->p.server->connection[0]->streams.count);
@@ -86,6 +86,13 @@ WORLD_TEST(replayed_early_data_is_not_accepted) {
 
 static void forget_tickets(world *w) {
     memset(w->p.server_credentials->outstanding, 0, sizeof *w->p.server_credentials->outstanding);
+}
+
+/* Makes the server anew, with the present configuration. */
+static void restart_server(world *w) {
+    int error;
+    xl_endpoint_free(w->p.server);
+    w->p.server = xl_endpoint_new(&w->p.server_config, w->p.now, &error);
 }
 
 /* Whether 0-RTT data that the client sends now is taken; the session is resumed in any case. */
@@ -168,12 +175,10 @@ WORLD_TEST(rejected_early_data_is_sent_again) {
 }
 
 WORLD_TEST(rejected_early_data_beyond_lower_limits_ends_the_connection) {
-    int error;
     world_known(w, 4);
     forget_tickets(w);
-    xl_endpoint_free(w->p.server);
     w->p.server_config.limits.max_streams_bidi = 1;
-    w->p.server = xl_endpoint_new(&w->p.server_config, w->p.now, &error);
+    restart_server(w);
     come_back(w);
     assert_true(early_event(&w->p));
     pair_ask(&w->p, 2000);
@@ -184,11 +189,9 @@ WORLD_TEST(rejected_early_data_beyond_lower_limits_ends_the_connection) {
 }
 
 WORLD_TEST(a_server_that_accepts_and_lowers_its_limits_is_left) {
-    int error;
     world_known(w, 5);
-    xl_endpoint_free(w->p.server);
     w->p.server_config.limits.max_data = 1 << 20;
-    w->p.server = xl_endpoint_new(&w->p.server_config, w->p.now, &error);
+    restart_server(w);
     come_back(w);
     assert_true(early_event(&w->p));
     pair_ask(&w->p, 2000);
@@ -255,11 +258,9 @@ WORLD_TEST(a_server_that_takes_no_early_data_holds_none) {
 }
 
 WORLD_TEST(a_client_follows_a_retry_with_its_early_data) {
-    int error;
     world_known(w, 9);
-    xl_endpoint_free(w->p.server);
     w->p.server_config.limits.retry_always = true;
-    w->p.server = xl_endpoint_new(&w->p.server_config, w->p.now, &error);
+    restart_server(w);
     come_back(w);
     assert_true(early_event(&w->p));
     assert_in_range(finish(w, pair_ask(&w->p, 2000)), 80000, 90000);

@@ -309,16 +309,20 @@ PAIR_TEST(honest_ends_update_as_often_as_they_may_without_a_fault) {
     assert_in_range(p->cc->key_update.generation, 8, (p->request[i].done_at - began) / 100000);
 }
 
+static void update_client(pair *p) {
+    xl_conn_enter(p->cc, p->now);
+    assert_true(xl_conn_may_update_keys(p->cc));
+    assert_int_equal(0, xl_conn_update_keys(p->cc));
+    xl_connection_ping(p->cc, p->now);
+}
+
 /* After its client has moved, the server assumes an RTT of 333 ms for the path until it has a sample. */
 PAIR_TEST(an_end_with_a_longer_rtt_takes_updates_from_one_with_a_shorter) {
     pair_init(p, 8, 1, 10000);
     pair_establish(p);
     pair_run(p, 500000);
     for (uint64_t generation = 1; generation <= 4; generation++) {
-        xl_conn_enter(p->cc, p->now);
-        assert_true(xl_conn_may_update_keys(p->cc));
-        assert_int_equal(0, xl_conn_update_keys(p->cc));
-        xl_connection_ping(p->cc, p->now);
+        update_client(p);
         pair_run(p, 40000);
         xl_rtt_init(&p->sc->path[0]->ack_rtt);
         pair_run(p, 400000);
@@ -394,20 +398,28 @@ PAIR_TEST(keys_are_updated_before_they_are_used_up) {
     assert_true(p->sc->key_update.generation >= 4);
 }
 
-PAIR_TEST(a_path_that_is_not_used_is_asked_so_that_the_keys_can_be_updated) {
+static void start_with_idle_path(pair *p, bool suspect) {
     pair_init(p, 7, 2, 10000);
     pair_multipath(p, "minrtt", "none");
+    p->client_config.scheme.suspect = p->server_config.scheme.suspect = suspect;
     pair_limit(&p->link[0], 125000, 100000);
     pair_delay(&p->link[1], 300000); /* a window's data never goes there */
     p->client_config.limits.packets_per_key = p->server_config.limits.packets_per_key = 1000;
     pair_establish(p);
     pair_run(p, 3000000);
+}
+
+static void download(pair *p) {
+    size_t i = pair_ask(p, 12000);
+    assert_true(pair_finish(p, i, 10000000) != UINT64_MAX);
+    p->request[i].used = false;
+}
+
+PAIR_TEST(a_path_that_is_not_used_is_asked_so_that_the_keys_can_be_updated) {
+    start_with_idle_path(p, true);
     assert_int_equal(XL_PATH_ACTIVE, p->sc->path[1]->state);
-    for (int k = 0; k < 160; k++) {
-        size_t i = pair_ask(p, 12000);
-        assert_true(pair_finish(p, i, 10000000) != UINT64_MAX);
-        p->request[i].used = false;
-    }
+    for (int k = 0; k < 160; k++)
+        download(p);
     assert_false(p->client_closed);
     assert_true(p->sc->key_update.generation >= 2); /* the packets that opened the path permit the first */
     assert_int_equal(p->sc->key_update.generation, p->cc->key_update.generation);
@@ -415,19 +427,10 @@ PAIR_TEST(a_path_that_is_not_used_is_asked_so_that_the_keys_can_be_updated) {
 
 /* Without the suspect state a path that has gone dark stays active. */
 PAIR_TEST(a_dark_path_does_not_keep_the_keys_from_being_updated) {
-    pair_init(p, 7, 2, 10000);
-    pair_multipath(p, "minrtt", "none");
-    p->client_config.scheme.suspect = p->server_config.scheme.suspect = false;
-    pair_limit(&p->link[0], 125000, 100000);
-    pair_delay(&p->link[1], 300000); /* a window's data never goes there */
-    p->client_config.limits.packets_per_key = p->server_config.limits.packets_per_key = 1000;
-    pair_establish(p);
-    pair_run(p, 3000000);
+    start_with_idle_path(p, false);
     pair_set_dark(&p->link[1], true);
     for (int k = 0; k < 600; k++) {
-        size_t i = pair_ask(p, 12000);
-        assert_true(pair_finish(p, i, 10000000) != UINT64_MAX);
-        p->request[i].used = false;
+        download(p);
         pair_run(p, 200000);
     }
     assert_int_equal(XL_PATH_ACTIVE, p->sc->path[1]->state);
@@ -450,10 +453,7 @@ PAIR_TEST(an_end_waits_for_three_ptos_after_the_last_update_was_confirmed) {
     pair_init(p, 9, 1, 10000);
     pair_establish(p);
     pair_run(p, 500000);
-    xl_conn_enter(p->cc, p->now);
-    assert_true(xl_conn_may_update_keys(p->cc));
-    assert_int_equal(0, xl_conn_update_keys(p->cc));
-    xl_connection_ping(p->cc, p->now);
+    update_client(p);
     pair_run(p, 5000000);
     assert_int_equal(1, p->sc->key_update.generation);
     assert_null(p->sc->key_update.previous_read);

@@ -10,6 +10,13 @@ static void start(pair *p) {
     assert_true(p->cc->handshake.is_confirmed);
 }
 
+/* The client has a second path that it may migrate to. */
+static void start_migrating(pair *p) {
+    pair_init(p, 7, 2, 15000);
+    p->client_config.scheme.enable_migration = true;
+    start(p);
+}
+
 /* Asks for a download, and makes the first path dark in the middle of it. Returns the download's index. */
 static size_t ask_and_lose_the_first_path(pair *p) {
     size_t i = pair_ask(p, 6000000);
@@ -19,9 +26,7 @@ static size_t ask_and_lose_the_first_path(pair *p) {
 }
 
 PAIR_TEST_EACH(a_client_stays_where_the_server_disables_active_migration, int, disabled, 0, 2) {
-    pair_init(p, 7, 2, 15000);
-    p->client_config.scheme.enable_migration = true;
-    start(p);
+    start_migrating(p);
     p->cc->peer_params.disable_active_migration = disabled;
     size_t i = ask_and_lose_the_first_path(p);
     pair_run(p, 5000000);
@@ -66,9 +71,7 @@ PAIR_TEST(a_client_may_migrate_to_a_path_with_the_same_addresses) {
 
 /* RFC 9000 section 9.5. */
 PAIR_TEST(a_path_that_is_probed_has_a_connection_id_of_its_own) {
-    pair_init(p, 7, 2, 15000);
-    p->client_config.scheme.enable_migration = true;
-    start(p);
+    start_migrating(p);
     size_t i = ask_and_lose_the_first_path(p);
     while (p->cc->migration.to < 0)
         assert_true(pair_step(p));
@@ -80,9 +83,7 @@ PAIR_TEST(a_path_that_is_probed_has_a_connection_id_of_its_own) {
 
 /* The server may need the old CID until it uses the new path. */
 PAIR_TEST(the_old_connection_id_stays_until_the_server_has_followed) {
-    pair_init(p, 7, 2, 15000);
-    p->client_config.scheme.enable_migration = true;
-    start(p);
+    start_migrating(p);
     size_t i = ask_and_lose_the_first_path(p);
     while (p->client_migrations == 0)
         assert_true(pair_step(p));
@@ -98,9 +99,7 @@ PAIR_TEST(the_old_connection_id_stays_until_the_server_has_followed) {
 /* The server acknowledges the probe of the other path on this one, whose downlink works: no sign that the client's
  * packets arrive there. */
 PAIR_TEST(a_client_leaves_a_path_whose_uplink_alone_is_dark) {
-    pair_init(p, 7, 2, 15000);
-    p->client_config.scheme.enable_migration = true;
-    start(p);
+    start_migrating(p);
     size_t i = pair_ask(p, 6000000);
     pair_run(p, 1000000);
     p->link[0].dark[0] = true;
@@ -180,9 +179,7 @@ PAIR_TEST(a_client_of_multipath_migrates_where_the_server_knows_none) {
 
 /* Both paths are dark for longer than a validation lasts; then only the second one comes back. */
 PAIR_TEST(a_candidate_that_did_not_answer_is_asked_again) {
-    pair_init(p, 7, 2, 15000);
-    p->client_config.scheme.enable_migration = true;
-    start(p);
+    start_migrating(p);
     size_t i = ask_and_lose_the_first_path(p);
     pair_set_dark(&p->link[1], true);
     pair_run(p, 20000000);

@@ -21,6 +21,16 @@ static uint64_t size_of(pair *p, size_t path) {
     return pair_server_path(p, path).mtu_bytes;
 }
 
+/* Returns a download, in the middle of which the size is found. */
+static size_t begin_download(pair *p) {
+    start(p, 1452);
+    connect_ends(p);
+    size_t i = pair_ask(p, 10000000);
+    pair_run(p, 1000000);
+    assert_int_equal(1452, size_of(p, 0));
+    return i;
+}
+
 TEST(a_download_finds_what_its_path_carries) {
     const size_t mtu[] = {1200, 1252, 1322, 1372, 1400, 1452};
     for (size_t i = 0; i < sizeof mtu / sizeof mtu[0]; i++) {
@@ -39,21 +49,14 @@ TEST(a_download_finds_what_its_path_carries) {
 }
 
 PAIR_TEST(a_path_that_becomes_a_black_hole_for_large_packets_is_left_at_1200) {
-    start(p, 1452);
-    connect_ends(p);
-    size_t i = pair_ask(p, 10000000);
-    pair_run(p, 1000000);
-    assert_int_equal(1452, size_of(p, 0));
+    size_t i = begin_download(p);
     p->link[0].mtu = 1372;
     assert_true(pair_finish(p, i, 15000000) != UINT64_MAX);
     assert_in_range(size_of(p, 0), 1365, 1372);
 }
 
 PAIR_TEST(an_outage_leaves_the_size_as_it_is) {
-    start(p, 1452);
-    connect_ends(p);
-    size_t i = pair_ask(p, 10000000);
-    pair_run(p, 1000000);
+    size_t i = begin_download(p);
     for (int k = 0; k < 3; k++) {
         pair_set_dark(&p->link[0], true);
         pair_run(p, 700000);
@@ -76,10 +79,7 @@ PAIR_TEST(each_path_has_a_size_of_its_own) {
 }
 
 PAIR_TEST(a_path_that_moves_to_another_host_starts_anew) {
-    start(p, 1452);
-    connect_ends(p);
-    size_t i = pair_ask(p, 10000000);
-    pair_run(p, 1000000);
+    size_t i = begin_download(p);
     p->link[0].nat = pair_addr(77, 4001);
     p->link[0].mtu = 1250;
     assert_true(pair_finish(p, i, 15000000) != UINT64_MAX);
@@ -87,10 +87,7 @@ PAIR_TEST(a_path_that_moves_to_another_host_starts_anew) {
 }
 
 PAIR_TEST(what_the_kernel_refuses_lowers_the_size_at_once) {
-    start(p, 1452);
-    connect_ends(p);
-    size_t i = pair_ask(p, 10000000);
-    pair_run(p, 1000000);
+    size_t i = begin_download(p);
     p->link[0].mtu = 1372;
     xl_datagram refused = {.local = p->link[0].server, .remote = p->link[0].client, .len = 1452};
     xl_endpoint_too_large(p->server, &refused, p->now);

@@ -102,7 +102,7 @@ TEST(a_token_keeps_its_age_when_the_machine_starts_again) {
         pair_run(&w.p, 500000);
         xl_endpoint_free(w.p.client);
         w.p.client = NULL;
-        drop_queue(&w.p);
+        pair_drop_queue(&w.p);
         restart_machine(&w, table[i].away_us);
         assert_int_equal(table[i].is_known, is_known_at_once(&w));
         pair_free(&w.p);
