@@ -65,10 +65,7 @@ static int open_socket(void *state, char *error) {
 
 static void sample(void *state, int fd) {
     tcp_transport *t = state;
-    if (t->mptcp)
-        tcp_stats_sample_mptcp(&t->stats, fd);
-    else
-        tcp_stats_sample_tcp(&t->stats, fd);
+    tcp_stats_sample(&t->stats, fd, t->mptcp);
 }
 
 static player_transport *create(const player_transport_config *config, const player_transport_callbacks *callbacks,

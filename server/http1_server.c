@@ -63,10 +63,7 @@ struct server_service {
 };
 
 static void sample(connection *c) {
-    if (c->service->mptcp)
-        tcp_stats_sample_mptcp(&c->stats, c->watch.fd);
-    else
-        tcp_stats_sample_tcp(&c->stats, c->watch.fd);
+    tcp_stats_sample(&c->stats, c->watch.fd, c->service->mptcp);
 }
 
 static void set_events(connection *c, uint32_t events) {
@@ -158,16 +155,7 @@ static void respond(connection *c, const http1_request *r, uint64_t now) {
         snprintf(fields + n, sizeof fields - (size_t)n, "Retry-After: " CATALOGUE_RETRY_AFTER "\r\n");
     c->keep_alive = r->keep_alive;
     write_head(c, a->status, fields);
-    json_t *record = json_pack("{s:I, s:I, s:s, s:i}", "conn", (json_int_t)c->number, "stream", (json_int_t)c->requests,
-                               "path", r->target, "status", a->status);
-    if (catalogue_body_left(&a->body) > 0) {
-        json_object_set_new(record, "first", json_integer((json_int_t)a->first));
-        json_object_set_new(record, "last", json_integer((json_int_t)a->last));
-    } else {
-        json_object_set_new(record, "first", json_null());
-        json_object_set_new(record, "last", json_null());
-    }
-    jsonl_write(c->service->server->log, "request", record, now);
+    jsonl_write(c->service->server->log, "request", server_request_fields(c->number, c->requests, r->target, a), now);
 }
 
 /* Takes the next complete request from the buffer, if there is one. */
@@ -184,9 +172,7 @@ static void take_request(connection *c, uint64_t now) {
         c->response = (catalogue_response){.status = status, .body = {.handle = -1}};
         write_head(c, status, "Content-Length: 0\r\n");
         jsonl_write(c->service->server->log, "request",
-                    json_pack("{s:I, s:I, s:n, s:i, s:n, s:n}", "conn", (json_int_t)c->number, "stream",
-                              (json_int_t)c->requests, "path", "status", status, "first", "last"),
-                    now);
+                    server_request_fields(c->number, c->requests, NULL, &c->response), now);
         return;
     }
     c->in_len -= (size_t)head;

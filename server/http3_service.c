@@ -116,17 +116,6 @@ static size_t response_headers(const catalogue_response *answer, const char *len
     return n;
 }
 
-static void log_request(const connection *c, uint64_t stream, const h3_request *request,
-                        const catalogue_response *answer) {
-    bool has_range = answer->content_length > 0 && answer->status < 300;
-    json_t *path = json_string(request->path); /* NULL: not UTF-8 */
-    json_t *fields = json_pack("{s:I, s:I, s:o, s:i, s:o, s:o}", "conn", (json_int_t)c->number, "stream",
-                               (json_int_t)stream, "path", path ? path : json_null(), "status", answer->status, "first",
-                               has_range ? json_integer((json_int_t)answer->first) : json_null(), "last",
-                               has_range ? json_integer((json_int_t)answer->last) : json_null());
-    note(c->service, "request", fields);
-}
-
 /* The catalogue's answer, or a 503 if there is no room for another open body. */
 static void decide(connection *c, const h3_request *request, catalogue_response *answer) {
     catalogue_respond(c->service->videos, request->method, strlen(request->method), request->path,
@@ -156,7 +145,7 @@ static void on_request(void *user, uint64_t stream, const h3_request *request) {
     catalogue_response answer;
     decide(c, request, &answer);
     c->requests++;
-    log_request(c, stream, request, &answer);
+    note(c->service, "request", server_request_fields(c->number, stream, request->path, &answer));
 
     response *r = remember_response(c, stream, &answer);
     if (!r) {
@@ -185,7 +174,7 @@ static void on_hq_request(void *user, uint64_t stream, const char *path) {
     const h3_request request = {.method = "GET", .path = path, .authority = ""};
     decide(c, &request, &answer);
     c->requests++;
-    log_request(c, stream, &request, &answer);
+    note(c->service, "request", server_request_fields(c->number, stream, path, &answer));
     if (answer.status != 200) {
         catalogue_body_close(&answer.body);
         hq_refuse(c->hq, stream, answer.status == 503 ? H3_REQUEST_REJECTED : HQ_NOT_FOUND);

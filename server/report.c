@@ -45,6 +45,16 @@ void server_totals_take(server_totals *t, const json_t *all) {
     }
 }
 
+json_t *server_request_fields(uint64_t connection, uint64_t stream, const char *path,
+                              const catalogue_response *answer) {
+    bool has_body = catalogue_body_left(&answer->body) > 0;
+    json_t *text = path ? json_string(path) : NULL;
+    return json_pack("{s:I, s:I, s:o, s:i, s:o, s:o}", "conn", (json_int_t)connection, "stream", (json_int_t)stream,
+                     "path", text ? text : json_null(), "status", answer->status, "first",
+                     has_body ? json_integer((json_int_t)answer->first) : json_null(), "last",
+                     has_body ? json_integer((json_int_t)answer->last) : json_null());
+}
+
 json_t *server_describe(const server_config *o) {
     json_t *out = settings_values(quic_setting_rows, &o->settings, SETTING_OF_SERVER);
     json_object_update_new(out,

@@ -64,7 +64,7 @@ static void record(tcp_stats *stats, const struct sockaddr *local, const struct 
     }
 }
 
-void tcp_stats_sample_tcp(tcp_stats *stats, int fd) {
+static void sample_tcp(tcp_stats *stats, int fd) {
     struct sockaddr_storage local, remote;
     socklen_t local_len = sizeof local, remote_len = sizeof remote;
     struct tcp_info info = {0};
@@ -92,11 +92,11 @@ static size_t read_info(int fd, mptcp_info_6_5 *info) {
     return is_mptcp ? len : 0;
 }
 
-void tcp_stats_sample_mptcp(tcp_stats *stats, int fd) {
+static void sample_mptcp(tcp_stats *stats, int fd) {
     mptcp_info_6_5 info;
     if (read_info(fd, &info) == 0) {
         stats->fallbacks++;
-        tcp_stats_sample_tcp(stats, fd);
+        sample_tcp(stats, fd);
         return;
     }
     struct {
@@ -120,4 +120,11 @@ void tcp_stats_sample_mptcp(tcp_stats *stats, int fd) {
         stats->knows_data_sent = true;
         stats->data_bytes_sent = info.bytes_sent;
     }
+}
+
+void tcp_stats_sample(tcp_stats *stats, int fd, bool mptcp) {
+    if (mptcp)
+        sample_mptcp(stats, fd);
+    else
+        sample_tcp(stats, fd);
 }

@@ -32,8 +32,7 @@ typedef struct {
  * A closed subflow counts with its last sample. 0 if the kernel does not report stream bytes. */
 uint64_t tcp_stats_reinjected(const tcp_stats *);
 
-/* Read the statistics of a connected socket. */
-void tcp_stats_sample_tcp(tcp_stats *, int fd);
-void tcp_stats_sample_mptcp(tcp_stats *, int fd);
+/* Reads the statistics of a connected socket. */
+void tcp_stats_sample(tcp_stats *, int fd, bool mptcp);
 
 #endif

@@ -82,10 +82,6 @@ static void write_event(const h3_log *log, const char *name, json_t *data, uint6
     json_decref(data);
 }
 
-static json_t *raw(uint64_t payload_bytes) {
-    return json_pack("{s:I}", "payload_length", (json_int_t)payload_bytes);
-}
-
 /* ---- streams ---- */
 
 /* RFC 9000 section 2.1. */
@@ -234,7 +230,7 @@ static void log_frame(const h3_log *log, const stream *st, const direction *d, b
         return;
     }
     const char *name = frame_name(d->type);
-    json_t *frame = json_pack("{s:s, s:o}", "frame_type", name, "raw", raw(d->length));
+    json_t *frame = json_pack("{s:s, s:{s:I}}", "frame_type", name, "raw", "payload_length", (json_int_t)d->length);
     switch (d->type) {
     case SETTINGS:
         put_settings(log, d, is_sent, frame, now);

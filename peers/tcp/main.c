@@ -68,10 +68,7 @@ static bool carry(stack *t, relay_stream *local, int fd) {
 }
 
 static void sample(stack *t, const item *i) {
-    if (t->mptcp)
-        tcp_stats_sample_mptcp(&t->stats, i->fd);
-    else
-        tcp_stats_sample_tcp(&t->stats, i->fd);
+    tcp_stats_sample(&t->stats, i->fd, t->mptcp);
 }
 
 static void on_release(void *user, relay_stream *local) {
