@@ -1,4 +1,3 @@
-/* Acknowledgement, loss, probe timeout (RFC 9002), and their effect on what a packet carried. */
 #include "connection/acks.h"
 
 #include <string.h>
@@ -6,7 +5,6 @@
 #include "connection/connection.h"
 #include "connection/key_update.h"
 #include "connection/path_table.h"
-#include "connection/qoe.h"
 #include "connection/records.h"
 #include "connection/state.h"
 #include "connection/streams.h"
@@ -195,7 +193,7 @@ static void record_lost(xl_connection *c, xl_sent_frame *r) {
             p->statuses.is_pending = true;
         break;
     case XL_SF_QOE:
-        xl_conn_qoe_signal_lost(c, r->id);
+        c->qoe.signal_pending |= r->id == c->qoe.signals;
         break;
     case XL_SF_DATAGRAM: /* RFC 9221 section 5.2: never sent again */
         xl_conn_emit(c, (xl_event){.type = XL_EVENT_DATAGRAM_LOST, .datagram_id = r->id});

@@ -1,4 +1,3 @@
-/* Builds an outgoing packet: header, payload by the caller, padding, protection, and its entry in the ledger. */
 #include "connection/builder.h"
 
 #include <string.h>

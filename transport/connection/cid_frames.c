@@ -177,7 +177,7 @@ uint64_t xl_conn_take_retire_cid(xl_connection *c, const xl_frame *f) {
     uint64_t error = xl_cids_retired_by_peer(cids, f->retire_cid.sequence, &gone, &was_present);
     if (error || !was_present)
         return error;
-    c->hooks.cid_removed(c->hooks.user, &gone);
+    c->hooks.cid_removed(c->hooks.endpoint, &gone);
     xl_path *p = c->multipath && !c->path_ids ? xl_conn_path_by_local_id(c, f->retire_cid.sequence) : NULL;
     if (p && p->state != XL_PATH_CLOSED)
         xl_conn_path_closed(c, p, XL_QERR_NO_ERROR, "the peer retired its connection ID");

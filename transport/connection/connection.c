@@ -178,14 +178,10 @@ static xl_path *start_first_path(xl_connection *c, const xl_addr *local, const x
 
 /* The peer's handshake CID has sequence number 0. */
 static void set_peer_cid(xl_connection *c, const xl_cid *cid) {
-    xl_cids_init(&c->remote_cids);
     bool retired;
-    uint8_t no_token[16] = {0};
-    xl_cids_learn(&c->remote_cids, 0, 0, cid, no_token, XL_MAX_PATHS, &retired);
-    xl_cid_entry *e = xl_cids_take_unused(&c->remote_cids);
-    e->has_token = false;
+    xl_cids_learn(&c->remote_cids, 0, 0, cid, NULL, XL_MAX_PATHS, &retired);
+    xl_cids_take_unused(&c->remote_cids);
     c->path[0]->cids.remote = *cid;
-    c->path[0]->cids.remote_path_id = c->path[0]->cids.remote_sequence = 0;
 }
 
 int xl_conn_start_client(xl_connection *c, const char *server_name, const xl_addr *local, const xl_addr *remote,
@@ -367,8 +363,7 @@ static bool meet_deadlines(xl_connection *c) {
         xl_conn_management_timer(c);
     if (xl_conn_path_ids_deadline(c) <= now)
         xl_conn_path_ids_timer(c);
-    if (xl_conn_migration_deadline(c) <= now)
-        xl_conn_migration_timer(c);
+    xl_conn_migration_timer(c);
     xl_conn_forget_previous_keys(c);
     return true;
 }

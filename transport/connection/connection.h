@@ -1,22 +1,6 @@
 /* Internals of a connection: the only room that uses the others. The header of each part has its functions and the
  * structure of its state; connection.h joins the structures. No two parts call each other, not even through a third
- * one: tests/test_rooms.py checks that.
- *   connection.c  life cycle, timers             state.c      closing, events, shared functions
- *   receive.c     datagram in, decryption        frames.c     what each received frame does
- *   transmit.c    datagram out: its path         content.c    what a packet carries
- *   builder.c     one packet out                 records.c    what sent packets carried
- *   early.c       0-RTT                          versions.c   versions of QUIC
- *   handshake.c   TLS, transport parameters      key_update.c generations of the 1-RTT keys, limits of their use
- *   acks.c        acknowledgement, loss, PTO     streams.c    streams and their public API
- *   room.c        room in send buffers           reinject.c   re-injection
- *   datagrams.c   DATAGRAM frames
- *   paths.c       opening, validation            path_table.c finding paths, their state
- *   own_cids.c    connection IDs for the peer    path_status.c PATH_STATUS, standby paths
- *   cid_frames.c  the frames of connection IDs and path IDs
- *   rebinding.c   addresses that change          migration.c  migration of a single-path connection
- *   preferred.c   the server's preferred address
- *   management.c  automatic standby, abandonment silence.c    dark paths that a peer does not repair
- *   qoe.c         the player's signal, the gate */
+ * one: tests/test_rooms.py checks that. docs/explanation/architecture.md lists the parts from the bottom to the top. */
 #ifndef XL_CONNECTION_CONNECTION_H
 #define XL_CONNECTION_CONNECTION_H
 

@@ -92,7 +92,7 @@ static void put_ack(xl_builder *b, xl_space *space, uint64_t path_id) {
     }
     add_ecn_counts(b, space, frame, type == XL_FRAME_ACK_MP && c->qoe.has_field, qoe);
     if (type == XL_FRAME_ACK_MP && qoe)
-        xl_conn_qoe_left_in_ack(c);
+        c->qoe.is_fresh = false;
     xl_space_ack_sent(space);
     c->key_update.phase_answered |= b->level == XL_LEVEL_APP && space->phase_first != UINT64_MAX;
 }
@@ -219,7 +219,7 @@ static void put_new_token(xl_builder *b) {
     if (!c->handshake.token_pending || xl_builder_left(b) < XL_NEW_TOKEN_FRAME_BYTES)
         return;
     c->handshake.token_pending = false;
-    if (c->hooks.make_token(c->hooks.user, &c->handshake.token_for, token) == 0 &&
+    if (c->hooks.make_token(c->hooks.endpoint, &c->handshake.token_for, token) == 0 &&
         xl_builder_note(b, 0, XL_SF_NEW_TOKEN, 0, 0))
         xl_frame_put_new_token(&b->w, token, sizeof token);
 }

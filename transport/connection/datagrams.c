@@ -85,10 +85,6 @@ int xl_connection_send_datagram(xl_connection *c, const uint8_t *data, size_t le
     return 0;
 }
 
-bool xl_conn_has_datagrams(const xl_connection *c) {
-    return c->datagrams.out.head;
-}
-
 static void give_up_head(xl_connection *c) {
     xl_conn_emit(c, (xl_event){.type = XL_EVENT_DATAGRAM_LOST, .datagram_id = c->datagrams.out.head->id});
     pop(&c->datagrams.out);

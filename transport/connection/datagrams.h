@@ -23,7 +23,6 @@ typedef struct {
     bool is_told; /* XL_EVENT_DATAGRAM was emitted, and not everything was read since */
 } xl_datagrams;
 
-bool xl_conn_has_datagrams(const xl_connection *); /* to be sent */
 /* Writes as many as fit, in order. A datagram that no packet of the path can hold any more is lost. */
 void xl_conn_put_datagrams(xl_builder *);
 /* 0 or the transport error to close with. */

@@ -1,4 +1,3 @@
-/* What each received frame does (RFC 9000 section 19). Every handler returns 0 or the transport error to close with. */
 #include "connection/frames.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* What each received frame does. */
+/* What each received frame does (RFC 9000 section 19). */
 #ifndef XL_CONNECTION_FRAMES_H
 #define XL_CONNECTION_FRAMES_H
 

@@ -1,4 +1,3 @@
-/* Migration of a single-path connection (RFC 9000 section 9). */
 #include "connection/migration.h"
 
 #include "connection/acks.h"

@@ -21,7 +21,7 @@ typedef struct {
     uint64_t count;
 } xl_migration;
 
-void xl_conn_migration_timer(xl_connection *);
+void xl_conn_migration_timer(xl_connection *); /* does what is due */
 uint64_t xl_conn_migration_deadline(const xl_connection *);
 /* Moves to p: congestion window and RTT start again (RFC 9000 section 9.4), and what was in flight is sent again. */
 void xl_conn_migrate_to(xl_connection *, xl_path *, const char *why);

@@ -7,15 +7,15 @@
 int xl_conn_add_cid(xl_connection *c, xl_cids *to) {
     xl_cid cid;
     uint8_t token[16];
-    c->hooks.make_cid(c->hooks.user, &c->random.cids, &cid);
+    c->hooks.make_cid(c->hooks.endpoint, &c->random.cids, &cid);
     c->local_cid_bytes = cid.len;
-    int error = c->hooks.reset_token(c->hooks.user, &cid, token);
+    int error = c->hooks.reset_token(c->hooks.endpoint, &cid, token);
     if (error)
         return error;
     xl_cid_entry *e = xl_cids_issue(to, &cid, token);
     if (!e)
         return XL_ERR_PATH;
-    return c->hooks.cid_added(c->hooks.user, &cid, c);
+    return c->hooks.cid_added(c->hooks.endpoint, &cid, c);
 }
 
 static bool may_add(const xl_connection *c, const xl_cids *cids) {
@@ -66,6 +66,6 @@ void xl_conn_own_cid_seen(xl_connection *c, uint64_t local_id, uint64_t sequence
 
 void xl_conn_withdraw_cids(xl_connection *c, xl_cids *cids) {
     for (size_t i = 0; i < cids->count; i++)
-        c->hooks.cid_removed(c->hooks.user, &cids->at[i].cid);
+        c->hooks.cid_removed(c->hooks.endpoint, &cids->at[i].cid);
     xl_cids_init(cids);
 }

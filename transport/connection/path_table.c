@@ -132,7 +132,7 @@ bool xl_conn_take_dcid(xl_connection *c, xl_path *p) {
         p->cids.remote_path_id = e->sequence;
     p->cids.has_remote = true;
     p->spin = false; /* RFC 9000 section 17.4 */
-    c->hooks.tokens_changed(c->hooks.user, c);
+    c->hooks.tokens_changed(c->hooks.endpoint, c);
     return true;
 }
 

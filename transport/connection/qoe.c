@@ -41,10 +41,6 @@ const xl_qoe *xl_conn_qoe_for_ack(const xl_connection *c) {
     return c->qoe.has_field && !c->is_server && c->qoe.is_fresh ? &c->qoe.own : NULL;
 }
 
-void xl_conn_qoe_left_in_ack(xl_connection *c) {
-    c->qoe.is_fresh = false;
-}
-
 static bool is_wanted(const xl_connection *c) {
     return c->qoe.signal_pending && c->multipath && c->qoe.has_field;
 }
@@ -67,10 +63,6 @@ void xl_conn_put_qoe(xl_builder *b) {
     c->qoe.signalled = c->qoe.own;
     c->qoe.signal_pending = false;
     c->qoe.signal_from = c->now + QOE_SIGNAL_INTERVAL_US;
-}
-
-void xl_conn_qoe_signal_lost(xl_connection *c, uint64_t number) {
-    c->qoe.signal_pending |= number == c->qoe.signals;
 }
 
 /* ---- Receiver ---- */

@@ -23,11 +23,9 @@ void xl_conn_qoe_configure(xl_connection *);
 
 /* Sender. */
 const xl_qoe *xl_conn_qoe_for_ack(const xl_connection *); /* the signal for the next ACK_MP; NULL: none */
-void xl_conn_qoe_left_in_ack(xl_connection *);
 bool xl_conn_qoe_signal_is_due(const xl_connection *);
 uint64_t xl_conn_qoe_deadline(const xl_connection *);
 void xl_conn_put_qoe(xl_builder *);
-void xl_conn_qoe_signal_lost(xl_connection *, uint64_t number);
 
 /* Receiver. */
 /* A signal in an ACK_MP that the peer made after made_after. */

@@ -10,17 +10,17 @@
 
 void xl_conn_emit(xl_connection *c, xl_event e) {
     e.connection = c;
-    c->hooks.event(c->hooks.user, &e);
+    c->hooks.event(c->hooks.endpoint, &e);
 }
 
 void xl_conn_wake(xl_connection *c) {
     if (!c->slot.is_ready)
-        c->hooks.wake(c->hooks.user, c);
+        c->hooks.wake(c->hooks.endpoint, c);
 }
 
 void xl_conn_touch(xl_connection *c) {
     if (!c->slot.is_touched)
-        c->hooks.touched(c->hooks.user, c);
+        c->hooks.touched(c->hooks.endpoint, c);
 }
 
 void xl_conn_enter(xl_connection *c, uint64_t now) {
@@ -61,7 +61,10 @@ static void note_closed(xl_connection *c, const char *words) {
     xl_qlog_connection(c->qlog, c->now, "connection_closed", c->closing.words);
 }
 
-static void enter_closing(xl_connection *c) {
+static void begin_closing(xl_connection *c, bool is_application, uint64_t code, const char *words) {
+    c->closing.is_application = is_application;
+    c->closing.code = code;
+    note_closed(c, words);
     c->state = XL_CONN_CLOSING;
     c->closing.is_pending = true;
     c->closing.deadline = c->now + CLOSE_PTOS * xl_conn_max_pto(c);
@@ -71,21 +74,15 @@ static void enter_closing(xl_connection *c) {
 void xl_conn_fail(xl_connection *c, uint64_t transport_error, const char *reason) {
     if (!xl_conn_is_live(c))
         return;
-    c->closing.is_application = false;
-    c->closing.code = transport_error;
     c->closing.frame_type = c->frame_type;
-    note_closed(c, reason);
-    enter_closing(c);
+    begin_closing(c, false, transport_error, reason);
 }
 
 void xl_connection_close(xl_connection *c, uint64_t app_error, const char *reason, uint64_t now) {
     if (!xl_conn_is_live(c))
         return;
     xl_conn_enter(c, now);
-    c->closing.is_application = true;
-    c->closing.code = xl_min(app_error, XL_VARINT_MAX);
-    note_closed(c, reason ? reason : "");
-    enter_closing(c);
+    begin_closing(c, true, xl_min(app_error, XL_VARINT_MAX), reason ? reason : "");
 }
 
 static void report_closed(xl_connection *c, xl_close_reason reason) {

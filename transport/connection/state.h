@@ -13,16 +13,16 @@ typedef enum { XL_CONN_HANDSHAKE, XL_CONN_OPEN, XL_CONN_CLOSING, XL_CONN_DRAININ
 
 /* Callbacks of a connection to its endpoint. */
 typedef struct {
-    void *user;
-    void (*event)(void *user, const xl_event *);
-    void (*make_cid)(void *user, xl_drbg_stream *, xl_cid *); /* makes one that is not in use */
-    int (*cid_added)(void *user, const xl_cid *, xl_connection *);
-    void (*cid_removed)(void *user, const xl_cid *);
-    void (*wake)(void *user, xl_connection *);           /* it may have something to transmit */
-    void (*touched)(void *user, xl_connection *);        /* its state may change, and with it its next timeout */
-    void (*tokens_changed)(void *user, xl_connection *); /* xl_conn_reset_tokens() may have changed */
-    int (*reset_token)(void *user, const xl_cid *, uint8_t token[16]); /* 0 or XL_ERR_CRYPTO: there is none */
-    int (*make_token)(void *user, const xl_addr *client, uint8_t token[XL_NEW_TOKEN_BYTES]); /* 0 or XL_ERR_CRYPTO */
+    xl_endpoint *endpoint;
+    void (*event)(xl_endpoint *, const xl_event *);
+    void (*make_cid)(xl_endpoint *, xl_drbg_stream *, xl_cid *); /* makes one that is not in use */
+    int (*cid_added)(xl_endpoint *, const xl_cid *, xl_connection *);
+    void (*cid_removed)(xl_endpoint *, const xl_cid *);
+    void (*wake)(xl_endpoint *, xl_connection *);           /* it may have something to transmit */
+    void (*touched)(xl_endpoint *, xl_connection *);        /* its state may change, and with it its next timeout */
+    void (*tokens_changed)(xl_endpoint *, xl_connection *); /* xl_conn_reset_tokens() may have changed */
+    int (*reset_token)(const xl_endpoint *, const xl_cid *, uint8_t token[16]); /* 0 or XL_ERR_CRYPTO: there is none */
+    int (*make_token)(xl_endpoint *, const xl_addr *client, uint8_t token[XL_NEW_TOKEN_BYTES]); /* 0 or XL_ERR_CRYPTO */
     xl_budget_pool *send_pool;            /* for the send buffers of all connections */
     const struct xl_foresight *foresight; /* in a simulator (endpoint/foresight.h); NULL elsewhere */
 } xl_connection_hooks;

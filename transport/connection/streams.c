@@ -1,4 +1,3 @@
-/* Streams: their table, their life, the public API (RFC 9000 sections 2 to 4). */
 #include "connection/streams.h"
 
 #include <stdlib.h>

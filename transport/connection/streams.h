@@ -1,4 +1,5 @@
-/* Streams of a connection: their table, flow control, the bytes that each has in flight (RFC 9000 sections 2 to 4). */
+/* Streams of a connection: their table, flow control, the bytes that each has in flight, the public API (RFC 9000
+ * sections 2 to 4). */
 #ifndef XL_CONNECTION_STREAMS_H
 #define XL_CONNECTION_STREAMS_H
 

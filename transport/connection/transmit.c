@@ -429,7 +429,7 @@ static void wake_no_later_than(xl_connection *c, uint64_t at) {
 
 /* Whether there is content that any path may carry. */
 static bool has_other_than_streams(const xl_connection *c) {
-    return xl_content_has_control(c) || xl_conn_has_datagrams(c);
+    return xl_content_has_control(c) || c->datagrams.out.head;
 }
 
 /* Sets a wake-up for paths that only their pacer holds back, because no acknowledgement will wake them. */

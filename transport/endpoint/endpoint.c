@@ -169,7 +169,7 @@ static xl_connection *new_connection(xl_endpoint *ep, bool is_server, uint64_t n
 void xl_connection_free(xl_connection *c) {
     if (!c)
         return;
-    xl_endpoint *ep = c->hooks.user;
+    xl_endpoint *ep = c->hooks.endpoint;
     ep->half_open -= c->is_server && !c->handshake.is_complete;
     if (c->slot.client)
         xl_clients_remove(&ep->clients, c->slot.client, c->slot.is_proven);
@@ -288,15 +288,12 @@ void xl_endpoint_receive(xl_endpoint *ep, const xl_datagram *in, uint8_t *data, 
     ep->stats.forwarded += in->forwarded;
     if (in->len < XL_RESET_MIN_BYTES)
         return;
-    if (xl_packet_parse(data, in->len, short_cid_bytes(ep, data), &h) != 0) {
-        take_reset(ep, in, data, now);
-        return;
-    }
-    if (h.type == XL_PACKET_VERSION_NEGOTIATION) {
+    const bool is_packet = xl_packet_parse(data, in->len, short_cid_bytes(ep, data), &h) == 0;
+    if (is_packet && h.type == XL_PACKET_VERSION_NEGOTIATION) {
         take_version_negotiation(ep, &h, now);
         return;
     }
-    if (!h.has_quic_bit && h.type != XL_PACKET_OTHER_VERSION && !ep->config.limits.grease) {
+    if (!is_packet || (!h.has_quic_bit && h.type != XL_PACKET_OTHER_VERSION && !ep->config.limits.grease)) {
         take_reset(ep, in, data, now);
         return;
     }

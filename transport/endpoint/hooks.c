@@ -15,8 +15,7 @@ static void prove(xl_connection *c) {
     c->slot.is_proven = true;
 }
 
-static void on_event(void *user, const xl_event *e) {
-    xl_endpoint *ep = user;
+static void on_event(xl_endpoint *ep, const xl_event *e) {
     if (e->type == XL_EVENT_CONNECTED && ep->config.is_server) {
         ep->half_open--;
         prove(e->connection);
@@ -41,27 +40,16 @@ void xl_endpoint_make_cid(xl_endpoint *ep, xl_drbg_stream *random, xl_cid *cid) 
     } while (xl_cid_map_get(&ep->map, cid) && ++tries < MAKE_CID_TRIES);
 }
 
-static void on_make_cid(void *user, xl_drbg_stream *random, xl_cid *cid) {
-    xl_endpoint_make_cid(user, random, cid);
-}
-
-static int on_cid_added(void *user, const xl_cid *cid, xl_connection *c) {
-    xl_endpoint *ep = user;
+static int on_cid_added(xl_endpoint *ep, const xl_cid *cid, xl_connection *c) {
     return xl_cid_map_put(&ep->map, cid, c);
 }
 
-static void on_cid_removed(void *user, const xl_cid *cid) {
-    xl_endpoint *ep = user;
+static void on_cid_removed(xl_endpoint *ep, const xl_cid *cid) {
     xl_cid_map_remove(&ep->map, cid);
 }
 
-static void on_touched(void *user, xl_connection *c) {
-    xl_endpoint *ep = user;
+static void on_touched(xl_endpoint *ep, xl_connection *c) {
     xl_timer_heap_touch(&ep->timers, c);
-}
-
-static void on_wake(void *user, xl_connection *c) {
-    xl_ready_add(user, c);
 }
 
 int xl_endpoint_reset_token(const xl_endpoint *ep, const xl_cid *cid, uint8_t token[16]) {
@@ -74,8 +62,7 @@ xl_cid xl_endpoint_token_key(const uint8_t token[16]) {
     return key;
 }
 
-static void on_tokens_changed(void *user, xl_connection *c) {
-    xl_endpoint *ep = user;
+static void on_tokens_changed(xl_endpoint *ep, xl_connection *c) {
     const uint8_t *token[XL_RESET_TOKENS_MAX];
     size_t count = ep->config.is_server ? xl_conn_reset_tokens(c, token) : 0;
     xl_cid_map_remove_all_of(&ep->reset_tokens, c);
@@ -85,12 +72,7 @@ static void on_tokens_changed(void *user, xl_connection *c) {
     }
 }
 
-static int on_reset_token(void *user, const xl_cid *cid, uint8_t token[16]) {
-    return xl_endpoint_reset_token(user, cid, token);
-}
-
-static int on_make_token(void *user, const xl_addr *client, uint8_t token[XL_NEW_TOKEN_BYTES]) {
-    xl_endpoint *ep = user;
+static int on_make_token(xl_endpoint *ep, const xl_addr *client, uint8_t token[XL_NEW_TOKEN_BYTES]) {
     uint8_t nonce[XL_TOKEN_NONCE_BYTES];
     xl_drbg_bytes(&ep->tokens, nonce, sizeof nonce);
     return xl_token_make(ep->keys.retry, nonce, client, xl_endpoint_date(ep, ep->now), token) == 0 ? 0 : XL_ERR_CRYPTO;
@@ -98,15 +80,15 @@ static int on_make_token(void *user, const xl_addr *client, uint8_t token[XL_NEW
 
 xl_connection_hooks xl_endpoint_hooks(xl_endpoint *ep) {
     return (xl_connection_hooks){
-        .user = ep,
+        .endpoint = ep,
         .event = on_event,
-        .make_cid = on_make_cid,
+        .make_cid = xl_endpoint_make_cid,
         .cid_added = on_cid_added,
         .cid_removed = on_cid_removed,
-        .wake = on_wake,
+        .wake = xl_ready_add,
         .touched = on_touched,
         .tokens_changed = on_tokens_changed,
-        .reset_token = on_reset_token,
+        .reset_token = xl_endpoint_reset_token,
         .make_token = on_make_token,
         .send_pool = &ep->send_pool,
         .foresight = ep->foresight,

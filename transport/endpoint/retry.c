@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "crypto/crypto.h"
-#include "wire/cursor.h"
+#include "wire/frame.h"
 
 /* A token is: kind, time of issue, odcid with its length, MAC. The MAC also covers the client's address and the CID of
  * the Retry, which the client's next packets show again. */
@@ -74,10 +74,7 @@ size_t xl_retry_put_refusal(const xl_packet_header *initial, uint64_t error_code
     xl_packet_put_long(&w, initial->version, XL_PACKET_INITIAL, &initial->scid, &initial->dcid, NULL, 0, 0, 1, buf,
                        &length_offset);
     size_t payload_at = (size_t)(w.p - buf);
-    xl_write_u8(&w, 0x1c); /* CONNECTION_CLOSE: error, type of the frame that caused it, length of the reason */
-    xl_write_varint(&w, error_code);
-    xl_write_u8(&w, 0);
-    xl_write_u8(&w, 0);
+    xl_frame_put_close(&w, false, error_code, 0, NULL);
     size_t payload = (size_t)(w.p - buf) - payload_at;
     if (!w.failed && xl_writer_left(&w) >= XL_AEAD_TAG &&
         xl_keys_initial(initial->version, &initial->dcid, &client, &server) == 0) {

@@ -138,15 +138,20 @@ static void write_packet_number(xl_writer *w, uint64_t pn, size_t pn_len) {
         xl_write_u8(w, (uint8_t)(pn >> 8 * i));
 }
 
+/* RFC 8999 section 5.1. */
+static void put_invariants(xl_writer *w, int first, uint32_t version, const xl_cid *dcid, const xl_cid *scid) {
+    xl_write_u8(w, (uint8_t)(LONG_HEADER | FIXED_BIT | first));
+    xl_write_u32(w, version);
+    xl_packet_put_cid(w, dcid);
+    xl_packet_put_cid(w, scid);
+}
+
 void xl_packet_put_long(xl_writer *w, uint32_t version, xl_packet_type type, const xl_cid *dcid, const xl_cid *scid,
                         const uint8_t *token, size_t token_len, uint64_t pn, size_t pn_len, uint8_t *packet_start,
                         size_t *length_offset) {
     assert(type == XL_PACKET_INITIAL || type == XL_PACKET_0RTT || type == XL_PACKET_HANDSHAKE);
     assert(pn_len >= 1 && pn_len <= 4);
-    xl_write_u8(w, (uint8_t)(LONG_HEADER | FIXED_BIT | type_bits(version, type) << 4 | (int)(pn_len - 1)));
-    xl_write_u32(w, version);
-    xl_packet_put_cid(w, dcid);
-    xl_packet_put_cid(w, scid);
+    put_invariants(w, type_bits(version, type) << 4 | (int)(pn_len - 1), version, dcid, scid);
     if (type == XL_PACKET_INITIAL) {
         xl_write_varint(w, token_len);
         xl_write_bytes(w, token, token_len);
@@ -174,20 +179,14 @@ void xl_packet_put_short(xl_writer *w, const xl_cid *dcid, bool spin, bool key_p
 
 void xl_packet_put_retry(xl_writer *w, uint32_t version, const xl_cid *dcid, const xl_cid *scid, const uint8_t *token,
                          size_t token_len, uint8_t random) {
-    xl_write_u8(w, (uint8_t)(LONG_HEADER | FIXED_BIT | type_bits(version, XL_PACKET_RETRY) << 4 | (random & 0x0f)));
-    xl_write_u32(w, version);
-    xl_packet_put_cid(w, dcid);
-    xl_packet_put_cid(w, scid);
+    put_invariants(w, type_bits(version, XL_PACKET_RETRY) << 4 | (random & 0x0f), version, dcid, scid);
     xl_write_bytes(w, token, token_len);
 }
 
 size_t xl_packet_put_version_negotiation(uint8_t *buf, size_t cap, const xl_cid *dcid, const xl_cid *scid,
                                          xl_versions versions, uint8_t random) {
     xl_writer w = xl_writer_of(buf, cap);
-    xl_write_u8(&w, (uint8_t)(LONG_HEADER | FIXED_BIT | (random & 0x3f)));
-    xl_write_u32(&w, 0);
-    xl_packet_put_cid(&w, dcid);
-    xl_packet_put_cid(&w, scid);
+    put_invariants(&w, random & 0x3f, 0, dcid, scid);
     if (xl_versions_has(versions, XL_VERSION_2))
         xl_write_u32(&w, XL_VERSION_2);
     if (xl_versions_has(versions, XL_VERSION_1))

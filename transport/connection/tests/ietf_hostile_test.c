@@ -333,26 +333,26 @@ ATTACK_TEST(abandoning_without_end_costs_a_limit_that_rises_and_no_memory) {
     assert_true(s->path_ids->local_max > 100);
 }
 
-static void make_no_cid(void *user, xl_drbg_stream *random, xl_cid *cid) {
-    (void)user, (void)random;
+static void make_no_cid(xl_endpoint *ep, xl_drbg_stream *random, xl_cid *cid) {
+    (void)ep, (void)random;
     *cid = (xl_cid){0};
 }
 
-static int keep_no_cid(void *user, const xl_cid *cid, xl_connection *c) {
-    (void)user, (void)cid, (void)c;
+static int keep_no_cid(xl_endpoint *ep, const xl_cid *cid, xl_connection *c) {
+    (void)ep, (void)cid, (void)c;
     return 0;
 }
 
-static void forget_no_cid(void *user, const xl_cid *cid) {
-    (void)user, (void)cid;
+static void forget_no_cid(xl_endpoint *ep, const xl_cid *cid) {
+    (void)ep, (void)cid;
 }
 
-static void let_be(void *user, xl_connection *c) {
-    (void)user, (void)c;
+static void let_be(xl_endpoint *ep, xl_connection *c) {
+    (void)ep, (void)c;
 }
 
-static void tell_nobody(void *user, const xl_event *e) {
-    (void)user, (void)e;
+static void tell_nobody(xl_endpoint *ep, const xl_event *e) {
+    (void)ep, (void)e;
 }
 
 /* Section 2.1. A client that is not libxlink, with a zero-length connection ID. */
