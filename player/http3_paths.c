@@ -30,14 +30,10 @@ size_t http3_client_to_config(const http3_client *t, int index) {
 
 /* Returns the transport's index of configured path i, if the path is not closed; else -1. */
 static int open_index(const http3_client *t, size_t i) {
-    xl_connection_stats all;
-    xl_connection_get_stats(t->connection, &all);
-    for (size_t k = 0; k < all.path_count; k++) {
-        xl_path_stats path;
-        if (xl_connection_path_stats(t->connection, k, &path) == 0 && path.state != XL_PATH_CLOSED &&
-            http3_client_to_config(t, (int)k) == i)
+    xl_path_stats path;
+    for (size_t k = 0; xl_connection_path_stats(t->connection, k, &path) == 0; k++)
+        if (path.state != XL_PATH_CLOSED && http3_client_to_config(t, (int)k) == i)
             return (int)k;
-    }
     return -1;
 }
 
@@ -47,11 +43,9 @@ static bool is_usable(xl_path_state state) {
 
 void http3_client_remove_path(http3_client *t, size_t i, uint64_t now) {
     int index = open_index(t, i);
-    xl_connection_stats all;
-    xl_connection_get_stats(t->connection, &all);
-    for (size_t k = 0; index >= 0 && k < all.path_count; k++) {
-        xl_path_stats path;
-        if ((int)k != index && xl_connection_path_stats(t->connection, k, &path) == 0 && is_usable(path.state)) {
+    xl_path_stats path;
+    for (size_t k = 0; index >= 0 && xl_connection_path_stats(t->connection, k, &path) == 0; k++) {
+        if ((int)k != index && is_usable(path.state)) {
             (void)xl_connection_close_path(t->connection, index, now);
             return;
         }
@@ -92,12 +86,8 @@ uint64_t http3_client_next_event(const http3_client *t) {
 /* ---- facts ---- */
 
 void http3_client_add_path_stats(const http3_client *t, player_path_stats *stats) {
-    xl_connection_stats all;
-    xl_connection_get_stats(t->connection, &all);
-    for (size_t i = 0; i < all.path_count; i++) {
-        xl_path_stats path;
-        if (xl_connection_path_stats(t->connection, i, &path) != 0)
-            continue;
+    xl_path_stats path;
+    for (size_t i = 0; xl_connection_path_stats(t->connection, i, &path) == 0; i++) {
         size_t at = http3_client_to_config(t, path.index);
         if (at < t->path_count) {
             stats[at].bytes_sent += path.bytes_sent;

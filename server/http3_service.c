@@ -327,10 +327,8 @@ static void account(connection *c, const xl_event *closed) {
     s->totals.given_up_bytes += stats.given_up_bytes;
     s->totals.migrations += stats.migrations;
     json_t *paths = json_array();
-    for (size_t i = 0; i < stats.path_count; i++) {
-        xl_path_stats p;
-        if (xl_connection_path_stats(c->quic, i, &p) != 0)
-            continue;
+    xl_path_stats p;
+    for (size_t i = 0; xl_connection_path_stats(c->quic, i, &p) == 0; i++) {
         json_array_append_new(paths, path_record(c, &p, true));
         if (json_array_size(s->totals.paths) < SERVER_SUMMARY_PATHS)
             json_array_append_new(s->totals.paths, path_record(c, &p, false));

@@ -82,7 +82,7 @@ static inline void live_check_connection(const xl_connection *c) {
         FUZZ_CHECK(id->id == UINT64_MAX || id->id <= c->path_ids->local_max);
         FUZZ_CHECK(!id->is_abandoned || id->remote->count == 0);
     }
-    FUZZ_CHECK(c->streams.count <= peers + c->streams.next[0] + c->streams.next[1]);
+    FUZZ_CHECK(c->streams.count <= peers + c->streams.opened[0].used + c->streams.opened[1].used);
     FUZZ_CHECK(c->streams.flow_in.consumed <= c->streams.flow_in.received &&
                c->streams.flow_in.received <= c->streams.flow_in.limit);
     FUZZ_CHECK(c->datagrams.in.bytes <= LIVE_DATAGRAM_BYTES && c->datagrams.out.bytes <= LIVE_DATAGRAM_BYTES);

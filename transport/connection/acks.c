@@ -146,11 +146,8 @@ static void record_lost(xl_connection *c, xl_sent_frame *r) {
         if ((s = xl_conn_stream(c, r->id)))
             s->max_data_pending = !s->recv_done;
         break;
-    case XL_SF_MAX_STREAMS_BIDI:
-        c->streams.max_pending[0] = true;
-        break;
-    case XL_SF_MAX_STREAMS_UNI:
-        c->streams.max_pending[1] = true;
+    case XL_SF_MAX_STREAMS:
+        c->streams.max_pending[r->id] = true;
         break;
     case XL_SF_DATA_BLOCKED: /* pointless if the limit was raised since */
         c->streams.data_blocked_pending = r->offset == c->streams.flow_out.limit;
@@ -160,7 +157,7 @@ static void record_lost(xl_connection *c, xl_sent_frame *r) {
             s->blocked_pending = r->offset == s->send_flow.limit;
         break;
     case XL_SF_STREAMS_BLOCKED:
-        c->streams.blocked_pending[r->id] = r->offset == c->streams.max_peer[r->id];
+        c->streams.blocked_pending[r->id] = r->offset == c->streams.opened[r->id].limit;
         break;
     case XL_SF_NEW_CID:
         if ((cids = xl_conn_local_cids(c, r->offset)) && (e = xl_cids_by_sequence(cids, r->id)))

@@ -6,6 +6,7 @@
 #include "connection/key_update.h"
 #include "connection/records.h"
 #include "connection/state.h"
+#include "minmax.h"
 
 #define MIN_CRYPTO_ROOM    32 /* with less room no CRYPTO frame is written */
 #define CRYPTO_HEADER_ROOM 16 /* reserved for type, offset and length; the rest of it stays unused */
@@ -103,20 +104,27 @@ xl_sent_frame *xl_builder_note(xl_builder *b, size_t bytes, xl_sf_kind kind, uin
     return r;
 }
 
+static bool put_crypto(xl_builder *b, uint64_t offset, size_t len) {
+    xl_level_state *l = &b->c->level[b->level];
+    xl_sent_frame *r = xl_builder_note(b, 0, XL_SF_CRYPTO, (uint64_t)b->level, offset);
+    if (!r)
+        return false;
+    r->len = (uint32_t)len;
+    xl_frame_put_crypto_header(&b->w, offset, len);
+    xl_send_copy(&l->send, offset, b->w.p, len);
+    b->w.p += len;
+    l->resent_to = offset + len;
+    return true;
+}
+
 void xl_builder_put_crypto(xl_builder *b) {
     xl_send *s = &b->c->level[b->level].send;
     xl_send_piece piece;
     while (xl_builder_left(b) > MIN_CRYPTO_ROOM &&
            xl_send_next(s, UINT64_MAX, xl_builder_left(b) - CRYPTO_HEADER_ROOM, &piece)) {
-        xl_sent_frame *r = xl_builder_note(b, 0, XL_SF_CRYPTO, (uint64_t)b->level, piece.offset);
-        if (!r)
+        if (!put_crypto(b, piece.offset, piece.len))
             return;
-        r->len = (uint32_t)piece.len;
-        xl_frame_put_crypto_header(&b->w, piece.offset, piece.len);
-        xl_send_copy(s, piece.offset, b->w.p, piece.len);
-        b->w.p += piece.len;
         xl_send_mark_sent(s, &piece);
-        b->c->level[b->level].resent_to = piece.offset + piece.len;
     }
 }
 
@@ -132,20 +140,10 @@ bool xl_builder_has_unacked_crypto(const xl_connection *c, xl_level level) {
 }
 
 void xl_builder_put_crypto_again(xl_builder *b) {
-    xl_level_state *l = &b->c->level[b->level];
     xl_range gap;
-    if (xl_builder_left(b) <= MIN_CRYPTO_ROOM || !next_unacked_crypto(l, &gap))
+    if (xl_builder_left(b) <= MIN_CRYPTO_ROOM || !next_unacked_crypto(&b->c->level[b->level], &gap))
         return;
-    size_t room = xl_builder_left(b) - CRYPTO_HEADER_ROOM;
-    size_t len = gap.end - gap.start < room ? (size_t)(gap.end - gap.start) : room;
-    xl_sent_frame *r = xl_builder_note(b, 0, XL_SF_CRYPTO, (uint64_t)b->level, gap.start);
-    if (!r)
-        return;
-    r->len = (uint32_t)len;
-    xl_frame_put_crypto_header(&b->w, gap.start, len);
-    xl_send_copy(&l->send, gap.start, b->w.p, len);
-    b->w.p += len;
-    l->resent_to = gap.start + len;
+    (void)put_crypto(b, gap.start, xl_min(gap.end - gap.start, xl_builder_left(b) - CRYPTO_HEADER_ROOM));
 }
 
 void xl_builder_pad_to(xl_builder *b, size_t packet_bytes) {

@@ -97,7 +97,8 @@ xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *h
     params_from_config(c);
     xl_flow_in_init(&c->streams.flow_in, config->limits.max_data, config->limits.most_data);
     xl_flow_out_init(&c->streams.flow_out, 0);
-    c->streams.blocked_at[0] = c->streams.blocked_at[1] = UINT64_MAX;
+    xl_flow_out_init(&c->streams.opened[0], 0);
+    xl_flow_out_init(&c->streams.opened[1], 0);
     c->streams.budget = (xl_budget){.pool = hooks->send_pool, .most = config->limits.connection_send_bytes};
     c->streams.max_local[0] = config->limits.max_streams_bidi;
     c->streams.max_local[1] = config->limits.max_streams_uni;

@@ -137,40 +137,21 @@ bool xl_content_has_control(const xl_connection *c) {
     return false;
 }
 
-/* RFC 9000 section 19.13. Not sent if the limit was raised in the meantime. */
-static void put_stream_blocked(xl_builder *b, xl_stream *s) {
-    uint64_t limit = s->send_flow.limit;
-    if (s->blocked_pending && (xl_flow_out_left(&s->send_flow) > 0 || xl_conn_is_reset(s)))
-        s->blocked_pending = false;
-    if (!s->blocked_pending ||
-        !xl_builder_note(b, XL_STREAM_DATA_BLOCKED_FRAME_BYTES, XL_SF_STREAM_DATA_BLOCKED, s->id, limit))
+/* Says at which limit the peer holds us back (RFC 9000 sections 19.12 to 19.14), unless it was raised since. */
+static void put_blocked(xl_builder *b, const xl_flow_out *f, bool *pending, xl_sf_kind kind, uint64_t id,
+                        uint64_t type) {
+    if (xl_flow_out_left(f) > 0)
+        *pending = false;
+    if (!*pending || !xl_builder_note(b, XL_STREAM_DATA_BLOCKED_FRAME_BYTES, kind, id, f->limit))
         return;
-    xl_frame_put_max(&b->w, XL_FRAME_STREAM_DATA_BLOCKED, s->id, limit);
-    s->blocked_pending = false;
-}
-
-static void put_data_blocked(xl_builder *b) {
-    xl_connection *c = b->c;
-    uint64_t limit = c->streams.flow_out.limit;
-    if (xl_flow_out_left(&c->streams.flow_out) > 0)
-        c->streams.data_blocked_pending = false;
-    if (!c->streams.data_blocked_pending ||
-        !xl_builder_note(b, XL_DATA_BLOCKED_FRAME_BYTES, XL_SF_DATA_BLOCKED, 0, limit))
-        return;
-    xl_frame_put_max(&b->w, XL_FRAME_DATA_BLOCKED, 0, limit);
-    c->streams.data_blocked_pending = false;
+    xl_frame_put_max(&b->w, type, id, f->limit);
+    *pending = false;
 }
 
 static void put_streams_blocked(xl_builder *b, int kind) {
-    xl_connection *c = b->c;
-    uint64_t limit = c->streams.max_peer[kind];
-    if (c->streams.next[kind] < limit)
-        c->streams.blocked_pending[kind] = false;
-    if (!c->streams.blocked_pending[kind] ||
-        !xl_builder_note(b, XL_STREAMS_BLOCKED_FRAME_BYTES, XL_SF_STREAMS_BLOCKED, (uint64_t)kind, limit))
-        return;
-    xl_frame_put_max(&b->w, kind ? XL_FRAME_STREAMS_BLOCKED_UNI : XL_FRAME_STREAMS_BLOCKED_BIDI, 0, limit);
-    c->streams.blocked_pending[kind] = false;
+    xl_streams *s = &b->c->streams;
+    put_blocked(b, &s->opened[kind], &s->blocked_pending[kind], XL_SF_STREAMS_BLOCKED, (uint64_t)kind,
+                kind ? XL_FRAME_STREAMS_BLOCKED_UNI : XL_FRAME_STREAMS_BLOCKED_BIDI);
 }
 
 /* Data that arrives on several paths is in order when the slowest has delivered its part. */
@@ -199,7 +180,8 @@ static void put_stream_control(xl_builder *b, xl_stream *s) {
                          xl_flow_in_update(&s->recv_flow, c->now, longest_rtt(c)));
         s->max_data_pending = false;
     }
-    put_stream_blocked(b, s);
+    s->blocked_pending &= !xl_conn_is_reset(s);
+    put_blocked(b, &s->send_flow, &s->blocked_pending, XL_SF_STREAM_DATA_BLOCKED, s->id, XL_FRAME_STREAM_DATA_BLOCKED);
     if (s->reset_pending || s->stop_pending || s->max_data_pending || s->blocked_pending)
         c->streams.control_dirty = true;
 }
@@ -207,7 +189,7 @@ static void put_stream_control(xl_builder *b, xl_stream *s) {
 static void put_max_streams(xl_builder *b, int kind) {
     xl_connection *c = b->c;
     if (!c->streams.max_pending[kind] ||
-        !xl_builder_note(b, XL_MAX_STREAMS_FRAME_BYTES, kind ? XL_SF_MAX_STREAMS_UNI : XL_SF_MAX_STREAMS_BIDI, 0, 0))
+        !xl_builder_note(b, XL_MAX_STREAMS_FRAME_BYTES, XL_SF_MAX_STREAMS, (uint64_t)kind, 0))
         return;
     xl_frame_put_max(&b->w, kind ? XL_FRAME_MAX_STREAMS_UNI : XL_FRAME_MAX_STREAMS_BIDI, 0, c->streams.max_local[kind]);
     c->streams.max_pending[kind] = false;
@@ -240,7 +222,8 @@ void xl_content_put_control(xl_builder *b) {
     }
     put_max_streams(b, 0);
     put_max_streams(b, 1);
-    put_data_blocked(b);
+    put_blocked(b, &c->streams.flow_out, &c->streams.data_blocked_pending, XL_SF_DATA_BLOCKED, 0,
+                XL_FRAME_DATA_BLOCKED);
     put_streams_blocked(b, 0);
     put_streams_blocked(b, 1);
     xl_cid_frames_put(b);

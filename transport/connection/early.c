@@ -49,7 +49,8 @@ bool xl_conn_may_write_early(const xl_connection *c) {
 
 static bool is_beyond_limits(const xl_connection *c) {
     bool is_beyond = c->streams.flow_out.used > c->streams.flow_out.limit ||
-                     c->streams.next[0] > c->streams.max_peer[0] || c->streams.next[1] > c->streams.max_peer[1];
+                     c->streams.opened[0].used > c->streams.opened[0].limit ||
+                     c->streams.opened[1].used > c->streams.opened[1].limit;
     for (size_t i = 0; i < c->streams.count; i++)
         is_beyond |= c->streams.at[i]->send.sent > c->streams.at[i]->send_flow.limit;
     return is_beyond;

@@ -107,11 +107,9 @@ static uint64_t take_stream_data_blocked(xl_connection *c, const xl_frame *f) {
 }
 
 static uint64_t take_max_streams(xl_connection *c, const xl_frame *f) {
-    int kind = f->type == XL_FRAME_MAX_STREAMS_UNI;
     if (f->max.maximum > UINT64_C(1) << 60)
         return XL_QERR_FRAME_ENCODING;
-    if (f->max.maximum > c->streams.max_peer[kind])
-        c->streams.max_peer[kind] = f->max.maximum;
+    xl_flow_out_raise(&c->streams.opened[f->type == XL_FRAME_MAX_STREAMS_UNI], f->max.maximum);
     return 0;
 }
 

@@ -14,8 +14,7 @@ typedef enum {
     XL_SF_STOP_SENDING,
     XL_SF_MAX_DATA,
     XL_SF_MAX_STREAM_DATA,
-    XL_SF_MAX_STREAMS_BIDI,
-    XL_SF_MAX_STREAMS_UNI,
+    XL_SF_MAX_STREAMS,
     XL_SF_DATA_BLOCKED,
     XL_SF_STREAM_DATA_BLOCKED,
     XL_SF_STREAMS_BLOCKED,
@@ -42,7 +41,8 @@ struct xl_sent_frame {
     int8_t path;                  /* index of the path it is in flight on */
     uint32_t len, copied;         /* copied: bytes that were re-injected in the present round */
     uint64_t id;                  /* by kind: ID of a stream, path or datagram, level, sequence number,
-                                   * number of a space (ACK) or signal (QOE), 1 if unidirectional (STREAMS_BLOCKED) */
+                                   * number of a space (ACK) or signal (QOE), 1 if unidirectional (MAX_STREAMS,
+                                   * STREAMS_BLOCKED) */
     uint64_t offset;              /* stream or crypto offset; SF_ACK: largest acknowledged; BLOCKED: the limit;
                                    * NEW_CID, RETIRE_CID: path ID */
     uint64_t sent_at, sent_total; /* when it was sent; delivery.sent_total of the path after that */

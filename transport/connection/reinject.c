@@ -160,7 +160,6 @@ bool xl_conn_choose_copy(xl_connection *c, xl_stream *s, const xl_path *onto, xl
 void xl_conn_copy_sent(xl_connection *c, xl_stream *s, const xl_copy *copy, const xl_path *onto, uint64_t offset,
                        size_t len) {
     xl_sent_frame *o = copy->original;
-    uint8_t most = c->config->scheme.max_reinjections ? c->config->scheme.max_reinjections : 1;
     xl_qlog_reinjection(c->qlog, c->now, s->id, offset, len, o->path, onto->index, o->copies + 1u, copy->why,
                         &copy->race);
     o->copied += (uint32_t)len;
@@ -169,6 +168,6 @@ void xl_conn_copy_sent(xl_connection *c, xl_stream *s, const xl_copy *copy, cons
     o->copied = 0;
     o->copied_on |= (uint8_t)(1u << onto->index);
     xl_conn_unacked_remove(s, o);
-    if (++o->copies < most)
+    if (++o->copies < c->config->scheme.max_reinjections)
         xl_conn_unacked_push(s, o, c->reinjection->frame_first);
 }

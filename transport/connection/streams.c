@@ -118,8 +118,8 @@ static uint64_t initial_send_limit(const xl_connection *c, uint64_t id) {
 
 void xl_conn_apply_stream_limits(xl_connection *c) {
     c->streams.flow_out.limit = c->peer_params.initial_max_data;
-    c->streams.max_peer[0] = c->peer_params.initial_max_streams_bidi;
-    c->streams.max_peer[1] = c->peer_params.initial_max_streams_uni;
+    c->streams.opened[0].limit = c->peer_params.initial_max_streams_bidi;
+    c->streams.opened[1].limit = c->peer_params.initial_max_streams_uni;
     for (size_t i = 0; i < c->streams.count; i++)
         c->streams.at[i]->send_flow.limit = initial_send_limit(c, c->streams.at[i]->id);
 }
@@ -220,7 +220,7 @@ xl_stream *xl_conn_stream_for_frame(xl_connection *c, uint64_t id, bool needs_re
         return NULL;
     }
     if (local) {
-        if (number >= c->streams.next[kind])
+        if (number >= c->streams.opened[kind].used)
             *error = XL_QERR_STREAM_STATE;
         return *error ? NULL : xl_conn_stream(c, id);
     }
@@ -302,14 +302,6 @@ void xl_conn_note_blocked(xl_connection *c, xl_stream *s) {
         c->streams.data_blocked_pending = true;
 }
 
-static void note_streams_blocked(xl_connection *c, int kind) {
-    if (c->streams.blocked_at[kind] == c->streams.max_peer[kind])
-        return;
-    c->streams.blocked_at[kind] = c->streams.max_peer[kind];
-    c->streams.blocked_pending[kind] = true;
-    xl_conn_wake(c);
-}
-
 /* ---- Public API ---- */
 
 int xl_stream_open(xl_connection *c, bool bidirectional, uint64_t *id) {
@@ -319,14 +311,18 @@ int xl_stream_open(xl_connection *c, bool bidirectional, uint64_t *id) {
         return XL_ERR_CLOSED;
     if (!c->handshake.peer_params_seen && !c->early.is_offered)
         return XL_ERR_STREAM_LIMIT;
-    if (c->streams.next[kind] >= c->streams.max_peer[kind]) {
-        note_streams_blocked(c, kind);
+    xl_flow_out *opened = &c->streams.opened[kind];
+    if (xl_flow_out_left(opened) == 0) {
+        if (xl_flow_out_take_blocked(opened)) {
+            c->streams.blocked_pending[kind] = true;
+            xl_conn_wake(c);
+        }
         return XL_ERR_STREAM_LIMIT;
     }
-    *id = c->streams.next[kind] << 2 | (uint64_t)kind << 1 | c->is_server;
+    *id = opened->used << 2 | (uint64_t)kind << 1 | c->is_server;
     if (!stream_new(c, *id))
         return XL_ERR_MEMORY;
-    c->streams.next[kind]++;
+    opened->used++;
     return 0;
 }
 

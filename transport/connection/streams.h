@@ -47,14 +47,12 @@ typedef struct {
     size_t count, cap;
     size_t marked; /* streams with a marked frame */
     xl_stream *send_head;
-    uint64_t next[2];           /* ours: number opened */
-    uint64_t max_peer[2];       /* number that the peer allows us to open */
+    xl_flow_out opened[2];      /* ours: number opened, of those that the peer allows us to open */
     uint64_t opened_by_peer[2]; /* number */
     uint64_t max_local[2];      /* limit announced to the peer */
     uint64_t closed_by_peer[2]; /* number of the peer's streams that are done; raises max_local */
     bool max_pending[2];
     bool data_blocked_pending, blocked_pending[2];
-    uint64_t blocked_at[2]; /* limit at which STREAMS_BLOCKED was last sent; UINT64_MAX: none */
     bool max_data_pending;
     bool control_dirty; /* some stream may have a control frame to send */
     xl_flow_out flow_out;

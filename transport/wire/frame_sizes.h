@@ -13,9 +13,7 @@
 #define XL_MAX_DATA_FRAME_BYTES            (1 + XL_FIELDS(1))
 #define XL_MAX_STREAM_DATA_FRAME_BYTES     (1 + XL_FIELDS(2))
 #define XL_MAX_STREAMS_FRAME_BYTES         (1 + XL_FIELDS(1))
-#define XL_DATA_BLOCKED_FRAME_BYTES        (1 + XL_FIELDS(1))
-#define XL_STREAM_DATA_BLOCKED_FRAME_BYTES (1 + XL_FIELDS(2))
-#define XL_STREAMS_BLOCKED_FRAME_BYTES     (1 + XL_FIELDS(1))
+#define XL_STREAM_DATA_BLOCKED_FRAME_BYTES (1 + XL_FIELDS(2)) /* DATA_BLOCKED and STREAMS_BLOCKED are shorter */
 #define XL_NEW_CID_FRAME_BYTES             (1 + XL_FIELDS(2) + 1 + 20 + 16) /* a CID of 20 bytes and its token */
 #define XL_RETIRE_CID_FRAME_BYTES          (1 + XL_FIELDS(1))
 #define XL_PATH_CHALLENGE_FRAME_BYTES      (1 + 8)

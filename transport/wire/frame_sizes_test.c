@@ -29,9 +29,7 @@ TEST(reserves_are_the_longest_frames_of_rfc_9000) {
     EXPECT(XL_MAX_DATA_FRAME_BYTES, xl_frame_put_max(&w, XL_FRAME_MAX_DATA, 0, MOST));
     EXPECT(XL_MAX_STREAM_DATA_FRAME_BYTES, xl_frame_put_max(&w, XL_FRAME_MAX_STREAM_DATA, MOST, MOST));
     EXPECT(XL_MAX_STREAMS_FRAME_BYTES, xl_frame_put_max(&w, XL_FRAME_MAX_STREAMS_UNI, 0, MOST));
-    EXPECT(XL_DATA_BLOCKED_FRAME_BYTES, xl_frame_put_max(&w, XL_FRAME_DATA_BLOCKED, 0, MOST));
     EXPECT(XL_STREAM_DATA_BLOCKED_FRAME_BYTES, xl_frame_put_max(&w, XL_FRAME_STREAM_DATA_BLOCKED, MOST, MOST));
-    EXPECT(XL_STREAMS_BLOCKED_FRAME_BYTES, xl_frame_put_max(&w, XL_FRAME_STREAMS_BLOCKED_UNI, 0, MOST));
     EXPECT(XL_NEW_CID_FRAME_BYTES, xl_frame_put_new_cid(&w, MOST, MOST, &cid, token));
     EXPECT(XL_RETIRE_CID_FRAME_BYTES, xl_frame_put_retire_cid(&w, MOST));
     EXPECT(XL_PATH_CHALLENGE_FRAME_BYTES, xl_frame_put_path(&w, XL_FRAME_PATH_CHALLENGE, token));
