@@ -281,6 +281,21 @@ def test_a_difference_to_censored_values_holds_whatever_they_were() -> None:
     assert better.interval.text().startswith("≤ -0.98 [")
 
 
+@pytest.mark.parametrize("of_upper", [False, True])
+def test_a_difference_is_a_bound_if_a_censored_value_can_move_it_by_one_place(of_upper: bool) -> None:
+    """Ours are 1 to 61, of which one, a bound, may be on the other side of the median; theirs are 100."""
+    layout, censored = Layout.of_independent(61), 60 if of_upper else 0
+    exact = [[play != censored] for play in range(61)]
+    ours = Sample.of([[float(play + 1)] for play in range(61)], layout, exact, at_most=of_upper)
+    theirs = Sample.of([[100.0]] * 61, layout)
+    mine, other = (quantiles.quantile_bounds(one, 0.5) for one in (ours, theirs))
+    found = changes.change(mine, other, layout, changes.absolute, of_upper=of_upper)
+    turned = changes.change(other, mine, layout, changes.absolute, of_upper=of_upper)
+    assert found is not None and turned is not None
+    assert (found.interval.value, turned.interval.value) == (-69, 69)
+    assert [one.interval.bound for one in (found, turned)] == (["≤ ", "≥ "] if of_upper else ["≥ ", "≤ "])
+
+
 # --- verdicts ---------------------------------------------------------------------------------------------------------
 
 

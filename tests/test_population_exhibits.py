@@ -30,8 +30,8 @@ UP, DOWN, UNSURE = Interval(20, 10, 30), Interval(-20, -30, -10), Interval(20, -
 def test_a_comparison_by_size_leaves_out_the_rest_of_a_video(tmp_path: Path) -> None:
     row = {"day": 1, "viewer": 1, "arm": "sp", "duration_s": 10.0, "bitrate_bps": 2_000_000, "rct_s": [1.0, 2.0, 0.1]}
     plays = plays_of(tmp_path, [row])
-    assert sorted(plays.of_size(1_000_000).sample("rct", "sp").lower) == [1.0, 2.0]
-    assert list(plays.of_size(2_500_000).sample("rct", "sp").lower) == [1.0]
+    assert sorted(plays.of_size(1_000_000).sample("rct", "sp").values) == [1.0, 2.0]
+    assert list(plays.of_size(2_500_000).sample("rct", "sp").values) == [1.0]
     assert plays.of_size(9_000_000).sample("rct", "sp").count == 0
     assert plays.sample("rct", "sp").count == 3
 

@@ -73,14 +73,13 @@ def _never(_: Play) -> bool:
 
 
 def point_of(values: Values, q: float, *, upper: bool = False) -> Point | None:
-    """The nearest-rank quantile. It is exact if every censored value lies beyond it. `upper`: values that are not exact
-    are upper bounds, else lower bounds."""
+    """The nearest-rank quantile. It is exact if no censored value can move it. `upper`: values that are not exact are
+    upper bounds, else lower bounds."""
     if not values:
         return None
-    rank_value = nearest_rank([value for value, _ in values], q)
-    if upper:
-        return Point(rank_value, at_most=any(not exact and value >= rank_value for value, exact in values))
-    return Point(rank_value, at_least=any(not exact and value <= rank_value for value, exact in values))
+    value = nearest_rank([value for value, _ in values], q)
+    end = nearest_rank([value if exact else -math.inf if upper else math.inf for value, exact in values], q)
+    return Point(value, at_least=end > value, at_most=end < value)
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class Quantile:
     values: Callable[[Play], Values]
     q: float
     upper: bool = False
-    """Values are shares, and those that are not exact are upper bounds."""
+    """Values that are not exact are upper bounds."""
     things: str = "requests"
     """The unit that has a value, in the plural."""
     if_carried: bool = False
@@ -115,22 +114,19 @@ class Quantile:
         return sum(len(self.values(play)) for play in plays)
 
     def sample(self, plays: Plays, layout: Layout) -> Sample:
-        """The values, with lower bounds. Values with upper bounds are entered as 1 − value."""
         groups = [self.values(play) for play in plays]
         return Sample.of(
-            [[1 - value if self.upper else value for value, _ in group] for group in groups],
+            [[value for value, _ in group] for group in groups],
             layout,
             [[exact for _, exact in group] for group in groups],
+            at_most=self.upper,
         )
 
     def bounds(self, plays: Plays, layout: Layout) -> Bounds:
         return quantiles.quantile_bounds(self.sample(plays, layout), self.q)
 
     def level(self, plays: Plays, layout: Layout) -> Interval | None:
-        interval = quantiles.quantile(self.sample(plays, layout), self.q)
-        if interval is None or not self.upper:
-            return interval
-        return interval.turned().mapped(lambda negative: 1 + negative)
+        return quantiles.quantile(self.sample(plays, layout), self.q)
 
 
 @dataclass(frozen=True)

@@ -308,7 +308,8 @@ class _Known:
             return rates.change(figure.sums(ours), figure.sums(theirs), layout)
         how = changes.relative if figure.is_relative else changes.absolute
         both = self.bounds(figure, ours, layout), self.bounds(figure, theirs, layout)
-        change = changes.change(*both, layout, how)
+        of_upper = isinstance(figure.pool, Quantile) and figure.pool.upper
+        change = changes.change(*both, layout, how, of_upper=of_upper)
         few = any(_shortage_of_values(figure, side) for side in (ours, theirs))
         return change.without_ends() if change is not None and few else change
 

@@ -71,20 +71,26 @@ Bounds = tuple[Reals, Reals]
 
 
 def change(
-    ours: Bounds, theirs: Bounds, layout: Layout, how: Callable[[Reals, Reals], Reals] = relative
+    ours: Bounds,
+    theirs: Bounds,
+    layout: Layout,
+    how: Callable[[Reals, Reals], Reals] = relative,
+    *,
+    of_upper: bool = False,
 ) -> Change | None:
     """The change between figures over the same plays; None if it has no value. `how` increases with `ours` and
-    decreases with `theirs`.
+    decreases with `theirs`. `of_upper`: the figures are their upper bounds, else their lower ones.
 
     With censored values the lower end uses the lower bound of ours and the upper bound of theirs, and the upper end
     the opposite, so that the result holds for any censored values. Between two censored figures the value is unknown.
     """
-    value = float(how(ours[0], theirs[0])[0])
-    lows, highs = how(ours[0], theirs[1]), how(ours[1], theirs[0])
-    at_least, at_most = (not math.isfinite(float(side[1][0])) for side in (ours, theirs))
+    value = float(how(ours[of_upper], theirs[of_upper])[0])
     if not math.isfinite(value):
         return None
-    lows, highs = np.where(np.isnan(lows), -math.inf, lows)[1:], np.where(np.isnan(highs), math.inf, highs)[1:]
+    lows, highs = how(ours[0], theirs[1]), how(ours[1], theirs[0])
+    lows, highs = np.where(np.isnan(lows), -math.inf, lows), np.where(np.isnan(highs), math.inf, highs)
+    at_least, at_most = bool(highs[0] > value), bool(lows[0] < value)
+    lows, highs = lows[1:], highs[1:]
     wide, inner = (
         Interval(value, *ends(lows, highs, layout, level), at_least=at_least, at_most=at_most)
         for level in (LEVEL, 1 - 2 * (1 - LEVEL))

@@ -6,14 +6,15 @@ docs/reference/statistics.md states the rules.
                 1952, Korn and Graubard 1998), with the units on the quantile's rarer side − 1 degrees of freedom. A
                 sample carries a quantile if both order statistics lie within it and it has windows enough
     bounds      the quantile in each resample, for differences
-    censored    a value that is a lower bound counts as that bound for the lower end, and as infinite for the upper end
+    censored    a value that is a lower bound counts as that bound for the lower end, and as infinite for the upper end;
+                one that is an upper bound the other way round
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,40 +33,49 @@ LOOK_UP = 40  # time of reading a weight / time of a product in a matrix: sets t
 class Sample:
     """The values of many plays, ascending."""
 
+    values: Reals
+    """The values; those that are not exact are bounds."""
     lower: Reals
-    """The values; those that are not exact are lower bounds."""
+    """`values` with -infinity in place of upper bounds; the same object if there are none."""
     upper: Reals
-    """`lower` with infinity in place of the values that are not exact; the same object if all are exact."""
+    """`values` with infinity in place of lower bounds; the same object if there are none."""
     owner: npt.NDArray[np.integer[Any]]
     """The play of each value."""
     layout: Layout
 
     @classmethod
-    def of(cls, groups: Groups, layout: Layout, exact: Sequence[Sequence[bool]] | None = None) -> Sample:
-        """`groups`: the values of each play. `exact`: whether each value is exact; None: all are."""
+    def of(
+        cls,
+        groups: Groups,
+        layout: Layout,
+        exact: Sequence[Sequence[bool]] | None = None,
+        *,
+        at_most: bool = False,
+    ) -> Sample:
+        """`groups`: the values of each play. `exact`: whether each value is exact; None: all are. `at_most`: the others
+        are upper bounds, else lower bounds."""
         values = np.array([value for group in groups for value in group], dtype=np.float64)
         owner = np.repeat(np.arange(len(groups)), [len(group) for group in groups]).astype(np.int64)
         if exact is None:
             return cls.of_values(values, owner, layout)
         known = np.array([one for group in exact for one in group], dtype=bool)
-        order = np.lexsort((~known, values))
-        lower = values[order]
-        return cls(lower, lower if known.all() else np.where(known, values, math.inf)[order], owner[order], layout)
+        order = np.lexsort((known if at_most else ~known, values))
+        values, owner = values[order], owner[order]
+        if known.all():
+            return cls(values, values, values, owner, layout)
+        ends = np.where(known[order], values, -math.inf if at_most else math.inf)
+        return cls(values, ends, values, owner, layout) if at_most else cls(values, values, ends, owner, layout)
 
     @classmethod
     def of_values(cls, values: Reals, owner: npt.NDArray[np.integer[Any]], layout: Layout) -> Sample:
         """A sample of exact values in any order; `owner`: the play of each."""
         order = np.argsort(values, kind="stable")
-        lower = values[order]
-        return cls(lower, lower, owner[order], layout)
+        values = values[order]
+        return cls(values, values, values, owner[order], layout)
 
     @property
     def count(self) -> int:
-        return len(self.lower)
-
-    @property
-    def is_censored(self) -> bool:
-        return self.upper is not self.lower
+        return len(self.values)
 
 
 def _weighted_quantiles(values: Reals, owner: npt.NDArray[np.integer[Any]], drawn: Weights, q: float) -> Reals:
@@ -96,13 +106,16 @@ def _weighted_quantiles(values: Reals, owner: npt.NDArray[np.integer[Any]], draw
 
 
 def quantile_bounds(sample: Sample, q: float) -> tuple[Reals, Reals]:
-    """The quantile under each row of weights, with censored values at their bounds and with them at infinity."""
+    """The lower and the upper bound of the quantile under each row of weights."""
     drawn = weights(sample.layout)
-    lows = _weighted_quantiles(sample.lower, sample.owner, drawn, q)
-    if not sample.is_censored:
-        return lows, lows
-    order = np.argsort(sample.upper, kind="stable")
-    return lows, _weighted_quantiles(sample.upper[order], sample.owner[order], drawn, q)
+
+    def of(ends: Reals) -> Reals:
+        order = np.argsort(ends, kind="stable")
+        return _weighted_quantiles(ends[order], sample.owner[order], drawn, q)
+
+    quantiles = _weighted_quantiles(sample.values, sample.owner, drawn, q)
+    lows, highs = (quantiles if ends is sample.values else of(ends) for ends in (sample.lower, sample.upper))
+    return lows, highs
 
 
 def effective_count(sample: Sample, value: float) -> float:
@@ -111,9 +124,9 @@ def effective_count(sample: Sample, value: float) -> float:
     n_eff = p (1 − p) / var(p), with var(p) from the bootstrap. If several values are equal to `value`, the smaller one
     of the results with p as the share of values ≤ `value` and of values < `value`.
     """
-    lower = sample.lower
-    count = _effective_count(sample, lower <= value)
-    return count if np.count_nonzero(lower == value) < 2 else min(count, _effective_count(sample, lower < value))
+    values = sample.values
+    count = _effective_count(sample, values <= value)
+    return count if np.count_nonzero(values == value) < 2 else min(count, _effective_count(sample, values < value))
 
 
 def _effective_count(sample: Sample, counted: npt.NDArray[np.bool_]) -> float:
@@ -133,12 +146,12 @@ def _freedom(sample: Sample, value: float) -> int:
     rarer side. A tail that comes from two units is known no better than two units allow. At the greatest value the
     units that have it count. With one value per unit the binomial distribution applies, with all of the layout's
     freedom."""
-    lower, layout = sample.lower, sample.layout
-    if len(lower) <= layout.units:
+    values, layout = sample.values, sample.layout
+    if len(values) <= layout.units:
         return layout.freedom
     unit = layout.unit_of()[sample.owner]
-    above = lower > value if lower[-1] > value else lower == value
-    return min(layout.freedom, *(len(np.unique(unit[side])) - 1 for side in (above, lower <= value)))
+    above = values > value if values[-1] > value else values == value
+    return min(layout.freedom, *(len(np.unique(unit[side])) - 1 for side in (above, values <= value)))
 
 
 def carrying_count(sample: Sample, value: float, level: float = LEVEL) -> float:
@@ -152,7 +165,7 @@ def carrying_count(sample: Sample, value: float, level: float = LEVEL) -> float:
 def growth_to_carry(sample: Sample, q: float, level: float = LEVEL) -> float:
     """The factor by which windows of trace must grow to carry the q-quantile, if the effective number of values and the
     units on the rarer side grow as they do. At least 1, and rounded up to 2 %."""
-    value = float(sample.lower[place(sample.count, q)])
+    value = float(sample.values[place(sample.count, q)])
     units, effective, wanted = _freedom(sample, value) + 1, effective_count(sample, value), values_for(q)
     factor = max(1.0, wanted / effective)
 
@@ -171,21 +184,22 @@ def quantile(sample: Sample, q: float, level: float = LEVEL) -> Interval | None:
     are fewer windows of trace than values_for(q) / MOST_OF_WINDOW: then the sample does not carry the quantile.
     Example: p99 needs 368 independent values, because 0.99^n ≤ 0.025, and 37 windows.
     """
-    lower, count, layout = sample.lower, sample.count, sample.layout
+    count, layout = sample.count, sample.layout
     if count == 0:
         return None
-    upper = np.sort(sample.upper) if sample.is_censored else lower
-    value = float(lower[place(count, q)])
-    at_least = bool(np.isinf(upper[place(count, q)]))
+    lower, upper = (ends if ends is sample.values else np.sort(ends) for ends in (sample.lower, sample.upper))
+    rank = place(count, q)
+    value = float(sample.values[rank])
+    alone = replace(Interval.alone(value), at_least=bool(upper[rank] > value), at_most=bool(lower[rank] < value))
     if not carries_ends(layout):
-        return Interval(value, -math.inf, math.inf, at_least, carried=order_shares(q, count, level)[1] <= 1)
+        return replace(alone, carried=order_shares(q, count, level)[1] <= 1)
     if layout.windows < windows_for(q):
-        return Interval(value, -math.inf, math.inf, at_least, carried=False)
+        return replace(alone, carried=False)
     low_share, high_share = order_shares(q, carrying_count(sample, value, level), level)
     low_rank, high_rank = math.floor(low_share * count + 1e-9), math.ceil(high_share * count - 1e-9)
     if low_rank < 1 or high_rank > count:
-        return Interval(value, -math.inf, math.inf, at_least, carried=False)
-    return Interval(value, float(lower[low_rank - 1]), float(upper[high_rank - 1]), at_least)
+        return replace(alone, carried=False)
+    return replace(alone, low=float(lower[low_rank - 1]), high=float(upper[high_rank - 1]))
 
 
 def values_for(q: float) -> int:

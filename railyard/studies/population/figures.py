@@ -226,7 +226,7 @@ class Plays:
         sample = self.sample(what, arm)
         if not sample.count:
             return 0.0
-        return carrying_count(sample, float(sample.lower[place(sample.count, q)]))
+        return carrying_count(sample, float(sample.values[place(sample.count, q)]))
 
     def to_meet(self, event: str, *arms: str) -> int:
         """The least number of viewers like these that has enough events (in SQL) under each arm for a rate's
