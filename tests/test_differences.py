@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections.abc import Callable
@@ -154,6 +155,11 @@ def test_plays_that_fail_make_a_bound_and_not_a_gap(tmp_path: Path) -> None:
     assert frames is not None and frames.at_least
     assert of["rct_p95"].ours is not None and of["rct_p95"].ours.at_least
     assert of["rct_p95"].verdict == "higher" and of["rct_p95"].words.startswith("≥ +")
+    record = differences.record_of(of["rct_p95"])
+    assert [record[name] for name in ("at_least", "at_most", "scheme_at_least", "against_at_least", "high")] == [
+        *(True, False, True, False, None)
+    ]
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
 
 
 def test_a_difference_that_is_a_bound_says_so_and_between_two_bounds_has_no_value(tmp_path: Path) -> None:

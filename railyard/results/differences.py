@@ -463,10 +463,11 @@ def level_words(interval: Interval | None, form: str = ".3f", scale: float = 1.0
 
 
 def record_of(one: Difference) -> dict[str, Any]:
-    """A difference as a row of numbers: relative to the other scheme's figure, or the difference of two rates. Without
-    an interval the ends are None."""
+    """A difference as a row of numbers: relative to the other scheme's figure, or the difference of two rates. Unknown
+    ends are None. `at_least`, `at_most`: a value is a bound, which text marks with ≥ or ≤; with both nothing is known
+    of the difference."""
     interval = one.change.interval if one.change is not None else None
-    known = interval is not None and interval.known
+    low, high = (None, None) if interval is None else (interval.low, interval.high)
     return {
         "pair": one.pair,
         "scheme": one.label,
@@ -474,11 +475,15 @@ def record_of(one: Difference) -> dict[str, Any]:
         "figure": one.figure.name,
         "relative": one.figure.is_relative,
         "difference": interval.value if interval is not None and not interval.is_unknown else None,
-        "low": interval.low if interval is not None and known else None,
-        "high": interval.high if interval is not None and known else None,
+        "at_least": interval is not None and interval.at_least,
+        "at_most": interval is not None and interval.at_most,
+        "low": low if low is not None and math.isfinite(low) else None,
+        "high": high if high is not None and math.isfinite(high) else None,
         "verdict": one.verdict,
         "scheme_value": one.ours.value if one.ours is not None else None,
+        "scheme_at_least": one.ours is not None and one.ours.at_least,
         "against_value": one.theirs.value if one.theirs is not None else None,
+        "against_at_least": one.theirs is not None and one.theirs.at_least,
         "plays": one.plays,
         "rank_p": one.signed_rank,
     }
