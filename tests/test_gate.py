@@ -36,7 +36,7 @@ from railyard.results.qlogdiff import Decision, decisions, parting, parting_from
 from railyard.results.records import Run, load_run
 from railyard.run.resolve import resolve
 from railyard.stats.bootstrap import Layout
-from railyard.stats.distributions import less_certain
+from railyard.stats.distributions import exact_share, less_certain
 from railyard.stats.statistics import differences, holm, log_ratios, middle, pseudo_median, signed_rank_p
 
 # --- statistics -------------------------------------------------------------------------------------------------------
@@ -296,6 +296,17 @@ def test_plays_that_begin_to_stall_are_counted_exactly(tmp_path: Path) -> None:
     found = (stalled.interval.value, stalled.interval.low, stalled.interval.high)
     assert found == pytest.approx((8 / 12, 8 / 12 - math.hypot(8 / 12 - low, none), high), abs=1e-5)
     assert len(before) == SEEDS
+
+
+def test_the_interval_of_a_count_is_around_its_change_where_windows_have_several_plays() -> None:
+    """In each of ten windows one play of four begins to stall: a quarter of the plays, and of each window."""
+    stalled = next(figure for figure in GATED if figure.name == "stalled")
+    windows = [window for window in range(10) for _ in range(4)]
+    found = Comparison(stalled, [0.0] * 40, [1.0, 0.0, 0.0, 0.0] * 10, 0.05, windows)
+    low, high = exact_share(2.5, 10)
+    assert found.change == found.interval.value == 0.25
+    assert found.interval.high == pytest.approx(high) and high < 0.7
+    assert found.interval.low == pytest.approx(0.25 - math.hypot(0.25 - low, 1 - 0.025 ** (1 / 10)))
 
 
 def test_a_tail_of_few_long_requests_is_counted_although_the_typical_play_is_the_same(tmp_path: Path) -> None:

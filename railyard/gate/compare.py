@@ -40,10 +40,14 @@ def _of_window(deltas: Sequence[float]) -> float:
     return 0.0 if math.isnan(mean) else mean
 
 
-def _counted(worse: Sequence[bool], better: Sequence[bool], level: float) -> Interval:
-    """The share of windows in `worse` minus the share in `better`."""
-    up, down = (Interval(sum(some) / len(some), *exact_share(sum(some), len(some), level)) for some in (worse, better))
-    return less(up, down)
+def _counted(deltas: Sequence[float], level: float) -> Interval:
+    """The share of plays that got worse minus the share that got better. Each window is one observation, of which a
+    part may have changed (Korn and Graubard 1998)."""
+
+    def share(changed: Sequence[float]) -> Interval:
+        return Interval(fmean(changed), *exact_share(math.fsum(changed), len(changed), level))
+
+    return less(share([max(delta, 0.0) for delta in deltas]), share([max(-delta, 0.0) for delta in deltas]))
 
 
 @dataclass(frozen=True)
@@ -107,13 +111,13 @@ class Comparison:
         """The change with its 95 % interval, not corrected for multiple comparisons, in the unit of the change.
 
         For a time: the shifts that the signed-rank test does not reject. For counts: the exact intervals of the shares
-        of windows that got worse and better. For other rates: the bootstrap.
+        that got worse and better. For other rates: the bootstrap.
         """
         if self.figure.is_relative:
             ends = statistics.pseudo_median_ends(self.deltas, self.level)
             return Interval(statistics.pseudo_median(self.deltas), *ends).mapped(math.expm1)
         if self.figure.is_counted:
-            return _counted([delta > 0 for delta in self.deltas], [delta < 0 for delta in self.deltas], self.level)
+            return _counted(self.deltas, self.level)
         if not all(map(math.isfinite, self.deltas)):  # something never happened in one of the versions
             return Interval.alone(self.change)
         of_windows = bootstrap([[delta] for delta in self.deltas], mean) or Interval.alone(self.change)
