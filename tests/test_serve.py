@@ -18,8 +18,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 from urllib.parse import quote, urlencode
 
+import duckdb
 import pytest
 
 from conftest import FakeRun, good
@@ -29,7 +32,7 @@ from railyard.base.paths import programs_dir
 from railyard.results import differences
 from railyard.results.aggregate import write_parquet
 from railyard.results.records import Run, load_campaign, load_run
-from railyard.serve import connections, leaderboard, starting, store
+from railyard.serve import connections, figures, leaderboard, starting, store
 from railyard.serve.work import PATIENCE_S, UnfinishedError, Work
 from railyard.stats.intervals import Interval
 from web_server import WAIT_S, Make, Server, campaign
@@ -311,6 +314,26 @@ def test_a_play_that_failed_is_no_fault_of_a_program_and_its_stall_a_lower_bound
         assert '<td class="n">–</td><td class="n">≥ 0.500</td><td' in page
         run = server.get("/run/campaign/subway-1--xlink--s1")
         assert "stalled ≥ 0.500 s" in run.text
+
+
+def test_requests_that_never_completed_have_no_points_and_are_above_an_rct_and_below_an_efficiency() -> None:
+    database = duckdb.connect(":memory:")
+    database.execute("CREATE TABLE runs AS SELECT 'p' AS pair, 'sp' AS label, false AS void, 'complete' AS outcome")
+    database.execute(
+        "CREATE TABLE chunks AS SELECT 'p' AS pair, 'sp' AS label, false AS void, 'r' AS run_id, * FROM (VALUES "
+        "(0, 1.0, true, 0.8), (1, 2.0, true, 0.5), (2, 9.0, false, 0.1), (3, 3.0, true, NULL)"
+        ") of_chunks(chunk, rct_s, completed, efficiency)"
+    )
+    known = cast(
+        "store.Known", SimpleNamespace(ask=lambda sql, parameters: database.execute(sql, parameters).fetchall())
+    )
+
+    def points(name: str) -> list[tuple[float, float]]:
+        drawn = figures._points(known, figures.DISTRIBUTIONS[name], "NOT void", [])
+        return [(float(value), share) for value, share, *_ in drawn["sp"]]
+
+    assert points("rct") == [(1.0, 1 / 4), (2.0, 2 / 4), (3.0, 3 / 4)]
+    assert points("efficiency") == [(0.5, 2 / 3), (0.8, 1.0)], "of what is not known nothing is said"
 
 
 def test_a_campaign_under_way_is_told_and_its_runs_are_read_once(make_campaign: Make) -> None:

@@ -32,7 +32,9 @@ class Distribution:
     table: str
     column: str
     complete: str = "true"  # in SQL; if false, the value is a bound and has no point
+    known: str = "true"  # in SQL; if false, there is no value
     is_share: bool = False
+    is_below: bool = False  # bounds are upper bounds, so what they stand for is below the points
 
 
 DISTRIBUTIONS = {
@@ -40,9 +42,17 @@ DISTRIBUTIONS = {
     "first_frame": Distribution(
         FIRST_FRAME.name_in_definition, "s", "runs", "first_frame_s", "first_frame_s IS NOT NULL"
     ),
-    "stalled": Distribution("time stalled", "s", "runs", "coalesce(rebuffer_counted_s, rebuffer_time_s)"),
-    "redundancy": Distribution(REDUNDANCY.title, "%", "runs", "redundancy", "redundancy IS NOT NULL", is_share=True),
-    "efficiency": Distribution(EFFICIENCY.title, "%", "chunks", "efficiency", "efficiency IS NOT NULL", is_share=True),
+    "stalled": Distribution(
+        "time stalled", "s", "runs", "coalesce(rebuffer_counted_s, rebuffer_time_s)", "failed IS NOT TRUE"
+    ),
+    "redundancy": Distribution(
+        REDUNDANCY.title, "%", "runs", "redundancy", known="redundancy IS NOT NULL", is_share=True
+    ),
+    "efficiency": Distribution(
+        *(EFFICIENCY.title, "%", "chunks", "efficiency", "completed", "efficiency IS NOT NULL"),
+        is_share=True,
+        is_below=True,
+    ),
 }
 
 
@@ -64,13 +74,13 @@ def _points(known: Known, of: Distribution, condition: str, parameters: Sequence
     WITH of_these AS (
       SELECT label, run_id, {chunk} AS chunk, {of.column} AS value, {of.complete} AS complete,
              count(*) OVER (PARTITION BY label) AS total
-      FROM {of.table} WHERE {condition} AND (pair, label) NOT IN ({FAULTY})
+      FROM {of.table} WHERE {condition} AND {of.known} AND (pair, label) NOT IN ({FAULTY})
     ), ordered AS (
       SELECT *, row_number() OVER (PARTITION BY label ORDER BY value, run_id, chunk) AS place,
              count(*) OVER (PARTITION BY label) AS known
       FROM of_these WHERE complete
     )
-    SELECT label, value, place / total, run_id, chunk FROM ordered
+    SELECT label, value, (place{" + total - known" if of.is_below else ""}) / total, run_id, chunk FROM ordered
     WHERE place = 1 OR place > known - {TAIL} OR place % greatest(1, known // {POINTS}) = 0
     ORDER BY label, place"""  # noqa: S608  all names in it are ours
     return grouped((label, rest) for label, *rest in known.ask(sql, parameters))
