@@ -156,7 +156,7 @@ def test_bins_count_the_opportunities_of_the_looping_trace(
 def test_the_rates_of_a_trace_loop_from_its_offset() -> None:
     trace = in_memory([10, 20, 150, 200])
     packet_in_100_ms = 1504 * 8 / 1e5
-    assert trace.rate_mbps(100) / packet_in_100_ms == pytest.approx([2, 1])
+    assert trace.rate_mbps(100) / packet_in_100_ms == pytest.approx([3, 1]), "its end is time 0 of the next loop"
     looped = trace.rate_mbps(100, duration_ms=450, start_offset_ms=100)
     assert looped / packet_in_100_ms == pytest.approx([1, 3, 1, 3])
     with pytest.raises(ValueError, match="positive"):
@@ -179,7 +179,7 @@ def test_statistics_of_a_trace_that_was_laid_out_by_hand() -> None:
     stats = trace_stats(trace)
     assert stats.duration_s == 10
     assert stats.opportunities == 6 * fast + 3 * slow + 1
-    rates = np.array([fast, slow, slow, fast, fast, fast, slow, fast, fast, 0]) * 1504 * 8 / 1e6
+    rates = np.array([fast + 1, slow, slow, fast, fast, fast, slow, fast, fast, 0]) * 1504 * 8 / 1e6
     assert stats.cv == pytest.approx(rates.std() / rates.mean())
     assert stats.ln_mu == pytest.approx(np.log(rates[:9]).mean())
     assert stats.ln_sigma == pytest.approx(np.log(rates[:9]).std())
@@ -195,8 +195,16 @@ def test_statistics_of_a_trace_that_was_laid_out_by_hand() -> None:
         assert trace_stats(trace) == stats
 
 
+def test_statistics_have_every_opportunity_that_a_loop_replays() -> None:
+    """The last timestamp of this trace has all of its opportunities: 84 a second, as the emulator delivers them."""
+    stats = trace_stats(in_memory([1000] * 84))
+    assert stats.mean_mbps == pytest.approx(84 * 1504 * 8 / 1e6) and stats.below_1mbps == 0
+    for times in ([0, 0, 500, 1000], [1000] * 3, [1, 999, 1500, 2000, 2000]):
+        assert in_memory(times).counts(500).sum() == len(times)
+
+
 def test_statistics_that_have_nothing_to_measure_are_not_numbers() -> None:
-    stats = trace_stats(steady([200] * 5))
+    stats = trace_stats(in_memory(list(range(5, 5001, 5))))
     assert stats.dips.count == 0
     assert math.isnan(stats.dips.length_p50_s)
     assert math.isnan(stats.autocorrelation_s)

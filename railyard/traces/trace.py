@@ -110,14 +110,14 @@ class Trace:
     def counts(self, bin_ms: int, *, duration_ms: int | None = None, start_offset_ms: int = 0) -> IntArray:
         """Opportunities per bin [k·bin_ms, (k+1)·bin_ms) from start_offset_ms on, looping; whole bins only.
 
-        Without a duration: one loop. A trace shorter than a bin gives one bin. Raises TraceError if there are more than
-        MOST_BINS.
+        Without a duration: one loop of many. The opportunities at its last timestamp are at time 0 of the next loop. A
+        trace shorter than a bin gives one bin. Raises TraceError if there are more than MOST_BINS.
         """
         if bin_ms <= 0 or start_offset_ms < 0 or (duration_ms is not None and duration_ms <= 0):
             raise ValueError("bin and duration are positive, the start offset is not negative")
-        length = self.period_ms if duration_ms is None else duration_ms
+        length, begin_ms = duration_ms or self.period_ms, start_offset_ms + (0 if duration_ms else self.period_ms)
         self.check_bins(bin_ms, length)
-        edges = np.arange(max(length // bin_ms, 1) + 1, dtype=np.int64) * bin_ms + start_offset_ms
+        edges = np.arange(max(length // bin_ms, 1) + 1, dtype=np.int64) * bin_ms + begin_ms
         return np.diff(self.cumulative(edges))
 
     def rate_mbps(self, bin_ms: int, *, duration_ms: int | None = None, start_offset_ms: int = 0) -> FloatArray:
