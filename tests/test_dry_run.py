@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from railyard.experiment.model import load_experiment
 from railyard.results.estimate import FEWEST_RUNS, estimate, rates
 from railyard.run import vkernel
 from railyard.run.resolve import resolve
+from railyard.run.runspec import KernelMachine
 
 YAML = """\
 name: unit
@@ -71,6 +73,24 @@ def test_a_kernel_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     assert railyard("run", str(wrong), "--dry-run", RAILYARD_KERNEL_CACHE=str(tmp_path)).returncode == 2
 
 
+def test_without_a_kernel_it_names_the_runs_that_count_if_the_same_one_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAILYARD_KERNEL", raising=False)
+    monkeypatch.setenv("RAILYARD_KERNEL_CACHE", str(tmp_path))
+    file, out = experiment(tmp_path, arena="kernel"), tmp_path / "out"
+    machine = KernelMachine(file=Path("linux"), sha256="1", options_sha256="2", libraries_sha256="3")
+    for number, spec in enumerate(resolve(*load_experiment(file), dry_run=True)):
+        own = spec.model_copy(update={"kernel": machine} | ({"seed": 9} if number == 0 else {}))
+        (out / "runs" / spec.run_id).mkdir(parents=True)
+        record = {"identity": own.identity(), "config": own.model_dump(mode="json")}
+        (out / "runs" / spec.run_id / "run.json").write_text(json.dumps(record))
+    words = ("run", str(file), "--out", str(out), "--dry-run")
+    said = good(railyard(*words, RAILYARD_KERNEL_CACHE=str(tmp_path))).stdout
+    assert f"6 runs in kernel.\n5 of them are done in {out}, and count if the kernel comes out the same.\n" in said
+    assert "To do: 6 runs" in said and "of them are done" not in railyard(*words[:2], words[4]).stdout
+
+
 def test_on_the_wall_clock_the_lengths_of_the_videos_tell(tmp_path: Path) -> None:
     checked, document = load_experiment(experiment(tmp_path, arena="mpshell"))
     specs = resolve(checked, document)
@@ -86,6 +106,21 @@ def test_qlogs_take_space_and_of_the_worst_less(tmp_path: Path) -> None:
     assert none < worst < every and (every - none) == pytest.approx(9 * (worst - none))
 
 
+def test_small_runs_tell_what_a_run_costs_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine that takes twice as long as the other one, and twice the space."""
+    usual = rates(tmp_path, "sim")[0]
+    videos = [250_000.0] * 8 + [500_000.0] * 8
+    small = [
+        (video, 2 * usual.seconds.of([video]), 2 * usual.qlogs.of([video]), 2 * usual.link_logs.of([video]))
+        for video in videos
+    ]
+    monkeypatch.setattr("railyard.results.estimate._recorded", lambda *_: iter(small))
+    own = rates(tmp_path, "sim")[0]
+    for one, other in ((own.seconds, usual.seconds), (own.link_logs, usual.link_logs), (own.qlogs, usual.qlogs)):
+        assert one.of([250e6]) == pytest.approx(2 * other.of([250e6]))
+    assert own.seconds.of([250e6]) < 250e6 / 250e3 * own.seconds.of([250e3]) / 5
+
+
 def test_recorded_runs_take_the_place_of_what_another_machine_took(tmp_path: Path) -> None:
     file, results = experiment(tmp_path), tmp_path / "results"
     usual, basis = rates(results, "sim")
@@ -96,5 +131,5 @@ def test_recorded_runs_take_the_place_of_what_another_machine_took(tmp_path: Pat
     (undated / "campaign.json").write_text('{"schema": 1, "experiment": {"name": "another", "arena": "sim"}}')
     own, basis = rates(results, "sim")
     assert basis.startswith("6 recorded runs") and FEWEST_RUNS <= 6
-    assert own != usual and 0.05 < own.qlogs < 5 and 0.01 < own.link_logs < 5
+    assert own != usual and 0.05 < own.qlogs.byte < 5 and 0.01 < own.link_logs.byte < 5
     assert rates(tmp_path, "sim") == (usual, rates(undated, "sim")[1]), "it looks at no more than the folders in it"

@@ -266,7 +266,8 @@ class Kernel(Arena):
     name = "kernel"
     about = "a kernel in virtual time"
     exact = True
-    s_per_video_mb = 3.6
+    s_per_run = 0.5
+    s_per_video_mb = 0.5
     program_names = (*PROGRAM_NAMES, "vkernel-init", "vkernel-seed.so")
 
     def machine(self) -> KernelMachine:

@@ -116,7 +116,8 @@ class Sim(Arena):
     counts_lateness = False
     starts_late = True
     has_foresight = True
-    s_per_video_mb = 0.03
+    s_per_run = 0.03
+    s_per_video_mb = 0.02
     program_names = (PROGRAM,)
 
     def refuses(self, scheme: str) -> str | None:

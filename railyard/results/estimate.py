@@ -1,8 +1,8 @@
 """Estimates a campaign before its first run: time and disk space.
 
-On the wall clock a run takes as long as its video and its stalls, which are unknown and left out. In virtual time the
-bytes of the video decide: at the rate of recorded runs in the folder of results or, if there are too few, at that
-measured on another machine.
+On the wall clock a run takes as long as its video and its stalls, which are unknown and left out. In virtual time a run
+costs something by itself, and each byte of its video: as measured on another machine, times the ratio of recorded runs
+in the folder of results to that if there are enough of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from statistics import fmean
 
 from railyard.base.counting import duration_words
 from railyard.base.jsonl import NOT_AS_WRITTEN, read_json
@@ -29,16 +28,31 @@ FEWEST_RUNS = 4
 
 
 @dataclass(frozen=True)
+class Rate:
+    """The cost of a run and of each byte of its video."""
+
+    run: float
+    byte: float
+
+    def of(self, videos: Sequence[float]) -> float:
+        """The cost of runs of videos of so many bytes."""
+        return self.run * len(videos) + self.byte * sum(videos)
+
+    def scaled(self, videos: Sequence[float], costs: Sequence[float]) -> Rate:
+        """The rate by which recorded runs cost as much in all as they did."""
+        factor = sum(costs) / self.of(videos)
+        return Rate(factor * self.run, factor * self.byte)
+
+
+@dataclass(frozen=True)
 class Rates:
-    """The cost of a run for each byte of its video."""
-
-    seconds: float  # of one run alone, in virtual time
-    link_logs: float  # bytes on disk: link logs, player, server, record
-    qlogs: float  # bytes on disk
+    seconds: Rate  # of one run alone, in virtual time
+    link_logs: Rate  # bytes on disk: link logs, player, server, record
+    qlogs: Rate  # bytes on disk
 
 
-LINK_LOGS, QLOGS = 0.2, 0.6  # bytes on disk for each byte of video, without recorded runs
-CAPTURES = 2.4  # the same, of both ends
+LINK_LOGS, QLOGS = Rate(50_000, 0.1), Rate(0, 0.6)  # without recorded runs
+CAPTURES = 2.4  # bytes on disk of both ends, for each byte of video
 
 
 @dataclass(frozen=True)
@@ -78,35 +92,34 @@ def _recorded(results: Path, arena: str) -> Iterator[tuple[float, float, float, 
 
 
 def rates(results: Path, arena: str) -> tuple[Rates, str]:
-    """The cost of a byte of video, and its source in words."""
-    usual = Rates(arena_of(arena).s_per_video_mb / 1e6, LINK_LOGS, QLOGS)
+    """The cost of runs, and its source in words."""
+    own = arena_of(arena)
+    usual = Rates(Rate(own.s_per_run, own.s_per_video_mb / 1e6), LINK_LOGS, QLOGS)
     recorded = list(islice(_recorded(results, arena), MOST_RUNS))
     if len(recorded) < FEWEST_RUNS:
         return usual, f"measurements on another machine (there are too few runs of {arena} here yet)"
-    with_qlogs = [qlogs / video for video, _, qlogs, _ in recorded if qlogs]
-    own = Rates(
-        seconds=fmean(took / video for video, took, _, _ in recorded),
-        link_logs=fmean(others / video for video, _, _, others in recorded),
-        qlogs=fmean(with_qlogs) if with_qlogs else usual.qlogs,
+    videos, took, qlogs, others = zip(*recorded, strict=True)
+    with_qlogs = [video for video, size in zip(videos, qlogs, strict=True) if size]
+    here = Rates(
+        seconds=usual.seconds.scaled(videos, took),
+        link_logs=usual.link_logs.scaled(videos, others),
+        qlogs=usual.qlogs.scaled(with_qlogs, qlogs) if with_qlogs else usual.qlogs,
     )
-    return own, f"{len(recorded)} recorded runs of {arena} in {results.name}/"
+    return here, f"{len(recorded)} recorded runs of {arena} in {results.name}/"
 
 
 def estimate(specs: Sequence[RunSpec], qlog: Qlog, jobs: int, results: Path | None = None) -> Estimate:
     """Estimates the cost of runs, all in one arena."""
     first = specs[0]
-    of_byte, basis = rates(results or RESULTS_DIR, first.arena)
-    video = [float(spec.player.video_bytes) for spec in specs]
-    kept: float = {"all": sum(video), "none": 0.0, "worst": 0.0}[qlog]
-    worst: dict[tuple[str, str], float] = {}
-    if qlog == "worst":
-        worst = {(spec.pair, spec.label): size for spec, size in zip(specs, video, strict=True)}
-        kept = sum(worst.values())
+    cost, basis = rates(results or RESULTS_DIR, first.arena)
+    videos = [float(spec.player.video_bytes) for spec in specs]
+    worst = {(spec.pair, spec.label): size for spec, size in zip(specs, videos, strict=True)}
+    kept = {"all": videos, "none": [], "worst": list(worst.values())}[qlog]
     if first.is_exact:
-        again = sum(worst.values()) if first.is_same_with_qlogs else 0.0
-        seconds = of_byte.seconds * (sum(video) + again) / max(1, min(jobs, os.cpu_count() or 1, len(specs)))
+        again = kept if qlog == "worst" and first.is_same_with_qlogs else []
+        seconds = cost.seconds.of([*videos, *again]) / max(1, min(jobs, os.cpu_count() or 1, len(specs)))
     else:
         seconds, basis = planned_s(specs, jobs), "the lengths of the videos without stalls and repeated void runs"
-    captured = sum(size for spec, size in zip(specs, video, strict=True) if spec.pcap)
-    used = sum(video) * of_byte.link_logs + kept * of_byte.qlogs + captured * CAPTURES
+    captured = sum(size for spec, size in zip(specs, videos, strict=True) if spec.pcap)
+    used = cost.link_logs.of(videos) + cost.qlogs.of(kept) + captured * CAPTURES
     return Estimate(seconds, used, basis)

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from railyard.base.counting import counting
 from railyard.base.errors import UserError
-from railyard.base.paths import program_if_built
+from railyard.base.paths import RESULTS_DIR, program_if_built
 from railyard.base.words import counted
 from railyard.experiment.arenas import is_exact
 from railyard.experiment.model import Experiment, Qlog
@@ -28,7 +28,7 @@ from railyard.results.records import Run, load_campaign
 from railyard.results.twins import make_twins
 from railyard.run.arena import arena_of
 from railyard.run.campaign import Campaign, identity_of, run_campaign
-from railyard.run.folders import Identity, Tell, find_existing, results_folder
+from railyard.run.folders import Identity, Tell, find_existing, results_folder, shown
 from railyard.run.progress import Counted, Stopwatch, reporter
 from railyard.run.quiet import Quiet
 from railyard.run.repetition import default_budget_s
@@ -188,13 +188,18 @@ def planned(plan: Plan, place: Place, jobs: int | None) -> list[str]:
     total, done = len(plan.specs), len(plan.specs) - len(pending)
     arena = plan.specs[0].arena
     lines = [f"{counted(total, 'run')} in {arena}{f', {done} of them done already' if done else ''}."]
+    if plan.specs[0].kernel is None and arena_of(arena).look() is not None and not place.fresh:
+        there = Campaign(place.out or (place.results or RESULTS_DIR) / plan.identity.name)
+        if count := sum(map(there.done_in_own_kernel, plan.specs)):
+            lines.append(f"{count} of them are done in {shown(there.out)}, and count if the kernel comes out the same.")
     if pending:
         counts = [
             counted(len({getattr(spec, name) for spec in pending}), word)
             for name, word in (("pair", "pair"), ("label", "scheme"), ("seed", "seed"))
         ]
         side_by_side = jobs or arena_of(arena).default_jobs()
-        estimated = estimate(pending, qlog_of(plan.experiment, total), side_by_side, place.results)
+        results = place.out.resolve().parent if place.out else place.results
+        estimated = estimate(pending, qlog_of(plan.experiment, total), side_by_side, results)
         target = (folder or place.results or Path.cwd()).resolve()
         free = shutil.disk_usage(next(one for one in (target, *target.parents) if one.is_dir())).free
         lines.append(f"To do: {counted(len(pending), 'run')} of {', '.join(counts)}, {side_by_side} at the same time.")

@@ -28,7 +28,8 @@ class Arena(ABC):
     starts_late: ClassVar[bool] = False  # the player may start after the links (RunSpec.player_start_ms)
     has_foresight: ClassVar[bool] = False  # schedulers may know the links' future
     notices_full_disk: ClassVar[bool] = False  # its programs fail if they cannot write
-    s_per_video_mb: ClassVar[float] = 0.0  # in virtual time: the time of a run, without recorded runs
+    s_per_run: ClassVar[float] = 0.0  # in virtual time: the time of a run of a video without bytes,
+    s_per_video_mb: ClassVar[float] = 0.0  # … and of each MB of its video, on another machine
     program_names: ClassVar[tuple[str, ...]] = PROGRAM_NAMES
 
     def programs(self) -> dict[str, str]:

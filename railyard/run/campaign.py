@@ -28,7 +28,7 @@ from typing import Any
 from railyard.base import provenance
 from railyard.base.errors import UserError
 from railyard.base.files import check_space
-from railyard.base.jsonl import read_object
+from railyard.base.jsonl import NOT_AS_WRITTEN, read_object
 from railyard.base.loop import complete, side_by_side
 from railyard.base.words import counted
 from railyard.experiment.model import Experiment
@@ -40,7 +40,7 @@ from railyard.run.outcome import RunRefusedError
 from railyard.run.progress import PARTIAL, Silent
 from railyard.run.quiet import Quiet
 from railyard.run.repetition import Repetitions, Tries, default_budget_s, planned_s
-from railyard.run.runspec import RunSpec
+from railyard.run.runspec import KernelMachine, RunSpec
 
 CAMPAIGN_SCHEMA = 1
 
@@ -87,6 +87,14 @@ class Campaign:
         if record is None or record.get("identity") != spec.identity():
             return False
         return spec.is_exact or not record["fidelity"]["void"]
+
+    def done_in_own_kernel(self, spec: RunSpec) -> bool:
+        """Whether a run without a kernel, because none is at hand, is done in the kernel that its record names."""
+        try:
+            kernel = KernelMachine.model_validate((self.record(spec.run_id) or {})["config"]["kernel"])
+        except NOT_AS_WRITTEN:
+            return False
+        return self._is_done(spec.model_copy(update={"kernel": kernel}))
 
     def write_record(
         self,
