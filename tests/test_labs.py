@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 from lab_solutions import SOLUTIONS
+from railyard.arenas import sim
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, programs_dir
 from railyard.lab import Check, check, path, tail, whole
@@ -230,3 +232,25 @@ const xl_scheduler_ops xl_scheduler_mine = {.name = "mine", .decide = decide};
 """
     with pytest.raises(UserError, match=r"^no figures: .*--mine--s1 crashed \(xlink-sim died of SIGSEGV"):
         lab.race(code, ["subway-1"], seeds=1, out=tmp_path / "race")
+
+
+@needs_sim
+def test_a_scheduler_that_loops_has_hung_after_its_own_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = """
+#include "scheduler/scheduler.h"
+
+static void decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
+    (void)state;
+    while (*(volatile const uint64_t *)&view->now > 3000000)
+        ;
+    xl_scheduler_decide_by_rtt(view, out);
+}
+
+const xl_scheduler_ops xl_scheduler_mine = {.name = "mine", .decide = decide};
+"""
+    assert lab.HANG_S <= 30
+    monkeypatch.setattr(lab, "HANG_S", 5.0)
+    with pytest.raises(UserError, match=r"^no figures: .*--mine--s1 hung"):
+        lab.race(code, ["subway-1"], seeds=1, out=tmp_path / "race")
+    record = json.loads((tmp_path / "race" / "runs" / "subway-1--mine--s1" / "run.json").read_text())
+    assert record["wall_s"] < sim.WALL_LIMIT_S and "wall_limit_s" not in record["config"]

@@ -145,7 +145,7 @@ class Sim(Arena):
         (run_dir / "job.json").write_text(json.dumps(job(spec), indent=1) + "\n")
         command = _command(spec, run_dir)
         started, begin = datetime.now(UTC), time.monotonic()
-        limit_s = WALL_LIMIT_S + WALL_SHARE * spec.time_limit_s
+        limit_s = spec.wall_limit_s or WALL_LIMIT_S + WALL_SHARE * spec.time_limit_s
         done, status = False, None
         if own := simbatch.batches():
             (run_dir / "sim.stderr").touch()

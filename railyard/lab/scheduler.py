@@ -45,6 +45,8 @@ IN_TURN = 20
 """Packets in a row that alternate between the paths: round robins have 21 and more over FAR, random choices 11."""
 SETTINGS = {"bitrate_bps": 4_000_000, "duration_s": 10, "chunk_bytes": 262_144}
 BUILD_LIMIT_S = 600
+HANG_S = 30.0
+"""On the wall clock. A play takes less than a second."""
 
 
 def build(code: str, tree: Path = ROOT / "build" / "lab") -> Path:
@@ -104,8 +106,8 @@ def race(code: str, pairs: Sequence[str] = (FAR,), seeds: int = 2, out: Path | N
     document.data.update(arena="sim", schemes=[MIN_RTT], seeds=seeds, player=SETTINGS, links={"all": others})
     checked = experiment_of(document)
     specs = resolve(checked, document)
-    changes = [{"label": NAME, "parameters": spec.parameters | {"scheduler": NAME}} for spec in specs]
-    mine = [spec.model_copy(update=change) for spec, change in zip(specs, changes, strict=True)]
+    own = {"label": NAME, "wall_limit_s": HANG_S}
+    mine = [spec.model_copy(update=own | {"parameters": spec.parameters | {"scheduler": NAME}}) for spec in specs]
     sim = arena_of("sim")
     plan = Plan(checked, [sim.with_program(spec, simulator) for spec in (*specs, *mine)], most_hung=1)
     with whole_campaign(plan, Place(out)) as campaign:

@@ -145,6 +145,8 @@ class RunSpec(FrozenModel):
     pair_caveat: str = ""
     # Sim only: an xlink-sim of another build. None: this installation's.
     program: Path | None = None
+    # Sim only: the time on the wall clock after which the run has hung. None: by its time limit.
+    wall_limit_s: float | None = Field(default=None, exclude=True)
 
     @model_serializer(mode="wrap")
     def _without_later_fields(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
