@@ -16,6 +16,8 @@ docker info >/dev/null 2>&1 ||
     die "no Docker engine answers this user (group docker, or root); start one (dockerd), or name its socket with DOCKER_HOST."
 # The engine's own builder is enough, and is there without a plugin.
 docker buildx version >/dev/null 2>&1 || export DOCKER_BUILDKIT=0
+revision=$(git rev-parse --verify HEAD 2>/dev/null || true)
+[ -z "$revision" ] || [ -z "$(git status --porcelain --untracked-files=no)" ] || revision+=" with changes"
 id=$(docker image inspect --format '{{.Id}}' "$BASE" 2>/dev/null || true)
 log=$(mktemp -t railyard-docker.XXXXXX)
 trap 'rm -f "$log"' EXIT
@@ -24,7 +26,7 @@ for image; do
     recipe=(--file docker/Dockerfile --target "$image" --build-arg "PACKAGES=${PACKAGES:-}")
     [ ! -d "docker/$image" ] || recipe=(--file "docker/$image/Dockerfile" --build-arg "BUILD=$BASE")
     if ! docker build "${recipe[@]}" --network "${RAILYARD_BUILD_NETWORK:-default}" --build-arg "BASE=$BASE" \
-        --label "railyard.base=$BASE${id:+ $id}" --tag "railyard/$image" . >"$log" 2>&1; then
+        --label "railyard.base=$BASE${id:+ $id}" --label "railyard.revision=$revision" --tag "railyard/$image" . >"$log" 2>&1; then
         tail -n 25 "$log" >&2
         die "the image railyard/$image could not be built; see above."
     fi

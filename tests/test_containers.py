@@ -208,6 +208,35 @@ def test_an_engine_that_is_not_there_is_told_and_not_the_client_s_template(monke
 COMPOSE = ("compose.run.yaml", "compose.campaign.yaml")
 
 
+def test_the_revision_of_a_run_is_that_of_the_images_which_the_build_gave_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A client that keeps the label of a build, and tells it of every image but `railyard/server` in `other`."""
+    docker = tmp_path / "docker"
+    docker.write_text(
+        f"""#!/bin/sh
+for word; do
+    case $word in railyard.revision=*) echo "${{word#*=}}" >{tmp_path}/label ;; esac
+done
+case "$*" in
+    *railyard.revision*railyard/server) cat {tmp_path}/other 2>/dev/null || cat {tmp_path}/label ;;
+    *railyard.revision*) cat {tmp_path}/label ;;
+esac
+"""
+    )
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert containers.git_state() == {"revision": None, "dirty": None}, "images of before"
+    good(subprocess.run([DOCKER / "build.sh", "railyard/base", "client"], capture_output=True, text=True, check=False))
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
+    state = containers.git_state()
+    assert state["revision"] == head.stdout.strip() and state["dirty"] in (True, False)
+    (tmp_path / "label").write_text("0123 with changes\n")
+    assert containers.git_state() == {"revision": "0123", "dirty": True}
+    (tmp_path / "other").write_text("4567\n")
+    assert containers.git_state() == {"revision": None, "dirty": None}
+
+
 def services(name: str) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = yaml.safe_load((DOCKER / name).read_text())["services"]
     return found

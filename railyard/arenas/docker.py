@@ -74,7 +74,8 @@ class Containers:
 
     def facts(self) -> dict[str, Any]:
         ours = {name: version for name, version in provenance.versions().items() if name in ("railyard", "python")}
-        return {"sysctls": self.settings, "versions": ours | self.libraries, "containers": containers.facts()}
+        of_images = {"git": containers.git_state(), "containers": containers.facts()}
+        return {"sysctls": self.settings, "versions": ours | self.libraries} | of_images
 
     def clear(self) -> None:
         containers.remove(list(self.names.values()))

@@ -269,12 +269,25 @@ def image_ids() -> dict[str, str]:
 
 def facts() -> dict[str, Any]:
     """The engine and the images, for the run's record."""
-    label = '{{index .Config.Labels "railyard.base"}}'
     return {
         "engine": _engine("info", "--format", "{{.ServerVersion}}").stdout.strip(),
         "images": image_ids(),
-        "base": _engine("image", "inspect", "--format", label, CLIENT_IMAGE).stdout.strip() or None,
+        "base": _label("base", CLIENT_IMAGE) or None,
     }
+
+
+def _label(name: str, image: str) -> str:
+    """A label that docker/build.sh gave an image. Empty if it has none."""
+    form = f'{{{{index .Config.Labels "railyard.{name}"}}}}'
+    return _engine("image", "inspect", "--format", form, image).stdout.strip()
+
+
+def git_state() -> dict[str, Any]:
+    """The revision of the programs in the images, and whether their sources differed from it, as
+    provenance.git_state(). Unknown if the images have no label or two different ones."""
+    labels = {_label("revision", image) for image in (CLIENT_IMAGE, SERVER_IMAGE)}
+    revision, _, changed = labels.pop().partition(" ") if len(labels) == 1 else ("", "", "")
+    return {"revision": revision, "dirty": bool(changed)} if revision else {"revision": None, "dirty": None}
 
 
 def read_files(container: str, files: list[Path]) -> str:
