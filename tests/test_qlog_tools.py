@@ -257,7 +257,21 @@ def test_a_qlog_that_is_too_large_is_refused_before_another_is_read(tmp_path: Pa
     with (tmp_path / "large.sqlog").open("wb") as large:
         large.truncate(MOST_BYTES + 1)
     done = railyard("qlog", str(tmp_path / "small.sqlog"), str(tmp_path / "large.sqlog"))
-    assert done.returncode == 2 and "large.sqlog: it is larger than 1 GiB" in done.stderr
+    assert done.returncode == 2 and "large.sqlog: all qlogs together are larger than 1 GiB" in done.stderr
+
+
+@pytest.mark.parametrize("words", [("explain",), ("qlog",), ("qlog", "--perfetto"), ("qlog", "--page"), ("report",)])
+def test_a_run_whose_qlogs_do_not_fit_into_memory_is_refused_at_once(
+    run: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """The server's qlog is larger than the limit: it has zeros behind its end."""
+    shutil.copytree(run, tmp_path / "run")
+    [log] = (tmp_path / "run" / "qlog").glob("*_server.sqlog")
+    with log.open("r+b") as large:
+        large.truncate(MOST_BYTES + 1)
+    done = railyard(*words, str(tmp_path / "run"))
+    assert done.returncode == 2 and done.stderr.startswith(f"railyard: {log}: "), done.stderr
+    assert "larger than 1 GiB; cut it to the part of interest" in done.stderr
 
 
 def test_qlogs_of_other_stacks_become_one_trace(folder: Path) -> None:

@@ -235,11 +235,19 @@ def _fields(event: Any, names: Any) -> Iterator[tuple[float, str, Record]]:
         yield _finite(event["time"]), str(event.get("name", "")), event["data"]
 
 
+def check_sizes(files: Sequence[Path]) -> None:
+    """Raises UserError if qlogs that are read into memory together are too large."""
+    sizes = {file: file.stat().st_size for file in files}
+    if sum(sizes.values()) > MOST_BYTES:
+        largest = max(sizes, key=lambda file: sizes[file])
+        those = "all qlogs together are" if len(files) > 1 else "it is"
+        remedy = "cut it to the part of interest, or play a shorter video"
+        raise UserError(f"{largest}: {those} larger than {MOST_BYTES >> 30} GiB; {remedy}.")
+
+
 def read_any_qlogs(files: Sequence[Path]) -> list[AnyQlog]:
-    """Reads qlogs. Raises UserError if one is none, and before it reads the first if one is too large."""
-    for file in files:
-        if file.stat().st_size > MOST_BYTES:
-            raise UserError(f"{file}: it is larger than {MOST_BYTES >> 30} GiB; cut it to the part of interest.")
+    """Reads qlogs. Raises UserError if one is none, and before it reads the first if they are too large."""
+    check_sizes(files)
     return list(map(read_any_qlog, files))
 
 

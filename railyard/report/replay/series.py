@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from railyard.base.jsonl import Event, read_json, read_jsonl
 from railyard.experiment.model import LinkEvent
+from railyard.results.anyqlog import check_sizes
 from railyard.results.linklog.read import LinkLog, link_log_of
 from railyard.results.qlogdiff import InFlight, timed_events
 from railyard.results.records import Run, load_run
@@ -132,7 +133,9 @@ def _server_paths(folder: Path, emulator: dict[str, Any]) -> dict[str, _QlogPath
     """The events of each path in the server's qlogs, by the path's name. Empty without qlogs."""
     names = {path.get("inside_addr"): path["name"] for path in emulator["paths"]}
     server_paths: dict[str, _QlogPath] = {}
-    for log in sorted(folder.glob("qlog/*_server.sqlog")):
+    logs = sorted(folder.glob("qlog/*_server.sqlog"))
+    check_sizes(logs)
+    for log in logs:
         by_number: dict[int, _QlogPath] = {}
         for t_s, event in timed_events(log, float(emulator.get("t0_monotonic_us", 0))):
             data, name = event.get("data", {}), str(event.get("name"))

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from railyard.base.jsonl import read_json
+from railyard.results.anyqlog import check_sizes
 from railyard.results.linklog.read import LinkLog, link_log_of
 from railyard.results.qlogdiff import InFlight, frame_length, no_qlogs, path_names, timed_events
 from railyard.results.shapes import as_written
@@ -318,6 +319,7 @@ def read_flight(run: Path, config: dict[str, Any]) -> Flight:
     servers = sorted((run / "qlog").glob("*_server.sqlog"))
     if not clients or not servers:
         raise no_qlogs(run, "there are no qlogs of both ends")
+    check_sizes([*clients, *servers])
     with as_written(run):
         emulator = read_json(run / "mpshell.json")
         t0_us = float(emulator.get("t0_monotonic_us", 0))
