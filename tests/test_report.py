@@ -25,7 +25,8 @@ from railyard.base.style import scheme_styles
 from railyard.figures.figure import Figure, Point, point_of
 from railyard.figures.rows import FIRST_FRAME, RCT_MAX, RCT_MEDIAN, REBUFFER_RATE, REDUNDANCY
 from railyard.report import write_report
-from railyard.report.figures import Level, bars, forest, rct_ranges
+from railyard.report.figures import Level, bars, forest, named_plainly, rct_ranges
+from railyard.report.paper import Paper
 from railyard.report.sections import embedded
 from railyard.results import differences
 from railyard.results.aggregate import cells, write_parquet
@@ -168,6 +169,19 @@ def test_intervals_are_drawn_from_end_to_end(make_campaign: Make) -> None:
     drawn = bars(row, levels, "rebuffer rate, %", 1)
     assert [one.x for one in drawn.data if one.name == "95 % interval"] == [(2.0, 9.0, None)] * 2
     assert drawn.data[0].hovertext == ("5.0 % [2.0, 9.0]", "10.0 %")
+
+
+def test_long_labels_beside_a_plot_have_two_lines_in_the_page_and_for_a_paper(make_campaign: Make) -> None:
+    labels = ["xlink", "xlink-with-a-very-long-name-of-48-letters-in-all", 23 * "a" + "<b" + 23 * "c"]
+    runs = load_campaign(make_campaign(*(FakeRun(label=label) for label in labels)))[1]
+    row = named_plainly(cells(runs)["subway-1"])
+    drawn = bars(row, [Level(Point(0.1))] * 3, "rebuffer rate, %", 1)
+    lines = ["xlink", "xlink-with-a-very-long-<br>name-of-48-letters-in-all", 23 * "a" + "&lt;<br>b" + 23 * "c"]
+    assert list(drawn.layout.yaxis.ticktext) == lines[::-1]
+    assert list(drawn.layout.yaxis.tickvals) == [cell.label for cell in row][::-1] == list(drawn.data[0].y)[::-1]
+    [axes] = Paper(drawn.to_dict(), 3.3).draw().axes
+    said = [text.get_text() for text in axes.get_yticklabels()]
+    assert said == [line.replace("&lt;", "<").replace("<br>", "\n") for line in lines[::-1]]
 
 
 def test_a_forest_has_times_in_percent_and_rates_in_points() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +34,7 @@ from railyard.traces.trace import Trace
 
 CAPACITY_BIN_MS = 200
 ROW_PX = 30
+MOST_LETTERS = 24  # of a line of a label beside a plot, which may have half of the page's width
 _TICKS = [step * 10.0**power for power in range(-3, 4) for step in (1, 2, 5)]
 RCT_AXIS = {
     "type": "log",
@@ -189,12 +191,25 @@ def _ends(interval: Interval | None) -> str:
     return f" [{interval.ends(lambda end: f'{end:.3f}')}]" if interval and interval.known else ""
 
 
+def _in_lines(label: str) -> str:
+    """A label, which is markup, in two lines if it has more than MOST_LETTERS letters. The first line ends with the
+    sign nearest to the middle that is no letter or digit, if there is one near it."""
+    text = html.unescape(label)
+    if len(text) <= MOST_LETTERS:
+        return label
+    middle = len(text) // 2
+    ends = [k for k in range(middle - MOST_LETTERS // 4, middle + MOST_LETTERS // 4) if not text[k - 1].isalnum()]
+    end = min(ends, key=lambda k: abs(k - middle), default=middle)
+    return f"{plain(text[:end])}<br>{plain(text[end:])}"
+
+
 def _schemes_down(row: list[Cell], height: int, **more: object) -> go.Figure:
     """A figure with a row for each scheme, from the top. `height`: the height of everything except the rows, in
     pixels."""
     labels = [cell.label for cell in row][::-1]
     order = {"type": "category", "categoryorder": "array", "categoryarray": labels}
-    down = order | {"showgrid": False, "range": [-0.6, len(row) - 0.4]}
+    lines = {"tickvals": labels, "ticktext": list(map(_in_lines, labels))}
+    down = order | lines | {"showgrid": False, "range": [-0.6, len(row) - 0.4]}
     return go.Figure(layout=layout(height + ROW_PX * len(row), yaxis=down, **more))
 
 

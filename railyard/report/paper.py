@@ -384,7 +384,8 @@ class Paper:
             if is_log:
                 (axes.set_xscale if which == "x" else axes.set_yscale)("log")
             if names := place.categories.get(which):
-                axis.set_ticks(list(range(len(names))), [self.text(name) for name in names])
+                said = dict(zip(given.get("tickvals") or (), given.get("ticktext") or (), strict=False))
+                axis.set_ticks(list(range(len(names))), [self.text(said.get(name, name)) for name in names])
             elif str(given.get("tickformat") or "").endswith("%"):
                 axis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=self.text("%")))
             limits = [None if end is None else float(end) for end in given.get("range") or ()]
@@ -394,7 +395,7 @@ class Paper:
             elif given.get("rangemode") == "tozero":
                 set_limits(0, 1.06 * (axes.dataLim.x1 if which == "x" else axes.dataLim.y1) or 1)
             low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
-            if given.get("tickvals") is not None:
+            if given.get("tickvals") is not None and not names:
                 ticks = zip(
                     _values(given["tickvals"]), _values(given.get("ticktext") or given["tickvals"]), strict=True
                 )
