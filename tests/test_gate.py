@@ -260,6 +260,15 @@ def test_markdown_and_junit_name_the_regression_and_its_evidence(tmp_path: Path)
     assert failed == ["rct_median", "rct_p99"]
 
 
+def test_an_exported_interval_is_around_its_figure_where_the_change_is_not_that_of_the_medians() -> None:
+    """Each play but the middle one takes 1.3 times as long: the median rises by 0.075 s, that is by 10 %."""
+    median = next(figure for figure in GATED if figure.name == "rct_median")
+    before, after = [0.5] * 6 + [1.0] + [2.0] * 5, [0.65] * 6 + [1.0] + [2.6] * 5
+    one = Comparison(median, before, after, 0.02)
+    assert one.typical == pytest.approx((0.75, 0.825)) and one.change == pytest.approx(0.3)
+    assert history._ends(one) == pytest.approx((0.825, 0.825))
+
+
 def test_a_figure_that_no_play_reports_is_a_dash_and_no_zero(tmp_path: Path) -> None:
     def slower(run: FakeRun, drawn: random.Random) -> None:
         run.rct_s = [rct * 1.2 for rct in run.rct_s]

@@ -24,13 +24,17 @@ BOUNDS = ("lower_value", "upper_value")
 
 
 def _ends(one: Comparison) -> tuple[float, float] | None:
-    """The interval of the candidate's figure, computed from the interval of its change."""
+    """The interval of the candidate's figure, as far around it as the interval of its change is around the change. The
+    change is that of a typical play, so it does not lead from the baseline's figure to the candidate's."""
     if not one.moved or not one.interval.known:
         return None
-    before, _ = one.typical
-    low, high = one.interval.low, one.interval.high
-    ends = (before * (1 + low), before * (1 + high)) if one.figure.is_relative else (before + low, before + high)
-    return ends if all(map(math.isfinite, ends)) else None
+    _, after = one.typical
+    ends = one.interval.low, one.interval.high
+    if one.figure.is_relative:
+        low, high = (after * (1 + end) / (1 + one.change) for end in ends)
+    else:
+        low, high = (after + end - one.change for end in ends)
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else None
 
 
 def bencher(verdict: Verdict) -> dict[str, dict[str, dict[str, float]]]:
