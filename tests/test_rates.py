@@ -44,6 +44,16 @@ def test_a_rate_needs_five_events() -> None:
     assert 0 < five.low < five.value < five.high < 1
 
 
+def test_plays_that_never_played_leave_the_rate_of_the_others_an_interval() -> None:
+    """Some resamples of five plays draw only the two that failed, and so have no rate."""
+    layout = Layout.of_independent(5)
+    sums = rates.Sums.of([0.5, 60, 0.5, 60, 0.5], [10, 0, 10, 0, 10])
+    assert np.isnan(sums.resampled(layout)).any() and not np.isinf(sums.resampled(layout)).any()
+    found = rates.level(sums, layout)
+    assert found is not None and found.value == pytest.approx(4.05)
+    assert 0 <= found.low < found.value < found.high < math.inf
+
+
 def test_neighbours_that_stall_in_one_outage_are_one_event() -> None:
     """60 starts in 15 windows of trace: blocks of four. A gap of a window ends an outage."""
     layout = Layout((tuple(range(60)),), (4,))

@@ -61,8 +61,7 @@ class Sums:
     def resampled(self, layout: Layout) -> Reals:
         """The rate under each row of the layout's weights; nan if the denominator is 0."""
         top, bottom = (weighted_sums(layout, part) for part in (self.top, self.bottom))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios: Reals = top / bottom
+        ratios: Reals = np.divide(top, bottom, out=np.full(len(top), math.nan), where=bottom > 0)
         return ratios
 
 
