@@ -13,7 +13,7 @@ from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
 from railyard.experiment.arenas import ARENAS, is_exact
 from railyard.run.arena import arena_of
-from test_one_file import follow, tree
+from test_one_file import follow, said_by, tree
 
 __all__ = ["follow", "tree"]
 
@@ -113,15 +113,20 @@ def test_an_arena_is_one_module(tree: Path, follow: Follow) -> None:
     tables."""
     (tree / "railyard" / "arenas" / "slow.py").write_text(SLOW, encoding="utf-8")
     (tree / "walk.yaml").write_text(EXPERIMENT)
-    said = follow("railyard run walk.yaml --arena slow --out out")
-    assert "mptcp: needs a kernel" in said
     run = "out/runs/subway-1--vanilla-mp--s1"
-    assert "fidelity: exact, in virtual time" in follow(f"railyard show {run}")
-    follow(f"railyard repeat {run} --out again --yes && cmp {run}/player.jsonl again/player.jsonl")
-    assert "slow" in follow("railyard query 'select distinct arena from runs' --results .")
-    assert "unknown arena 'slov'; did you mean 'slow'" in " ".join(
-        follow("railyard run walk.yaml --arena slov", 2).split()
+    played, shown, again, found, wrong = said_by(
+        follow,
+        "run walk.yaml --arena slow --out out",
+        f"show {run}",
+        f"repeat {run} --out again --yes",
+        "query 'select distinct arena from runs' --results .",
+        "run walk.yaml --arena slov",
     )
-    follow("python -m railyard.cli.reference --pages")
+    assert played[0] == 0 and "mptcp: needs a kernel" in played[1]
+    assert "fidelity: exact, in virtual time" in shown[1]
+    assert again[0] == 0, again
+    assert (tree / "again" / "player.jsonl").read_bytes() == (tree / run / "player.jsonl").read_bytes()
+    assert "slow" in found[1]
+    assert wrong[0] == 2 and "unknown arena 'slov'; did you mean 'slow'" in " ".join(wrong[1].split())
     for page, words in (("experiment.schema.json", '"slow"'), ("cli.md", "slow"), ("tables.md", "`slow`")):
         assert words in (tree / "docs" / "reference" / page).read_text(encoding="utf-8"), page

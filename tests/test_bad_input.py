@@ -237,16 +237,12 @@ def test_an_alias_is_taken(tmp_path: Path) -> None:
     assert load_yaml(file).data == {"a": ["one", "two"], "b": [["one", "two"]] * 2}
 
 
-def test_an_experiment_that_is_not_there_is_suggested(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "railyard", "run", "smok"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=60)
-    one_sentence(done, "railyard", "no experiment 'smok'", "did you mean 'smoke'?")
+def test_an_experiment_that_is_not_there_is_suggested() -> None:
+    one_sentence(railyard("run", "smok"), "railyard", "no experiment 'smok'", "did you mean 'smoke'?")
 
 
-def test_a_yaml_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "railyard", "run", "none.yaml"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=60)
-    one_sentence(done, "railyard", "none.yaml", "no such file")
+def test_a_yaml_file_that_is_not_there_is_named() -> None:
+    one_sentence(railyard("run", "none.yaml"), "railyard", "none.yaml", "no such file")
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,8 @@ def made_of(body: ast.AST, parts: set[str]) -> set[str]:
 
 def formulas(text: str) -> Iterator[str]:
     """The expressions that compute a figure."""
+    if not any(name in text for name in PARTS | SAMPLES):
+        return
     functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
     for function in functions:
         parts, samples = made_of(function, PARTS), made_of(function, SAMPLES)

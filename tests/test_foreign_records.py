@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,8 +29,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "name: unit\narena: sim\npairs: [subway-1]\nschemes: [xlink]\nseeds: 1\n"
         "player: {duration_s: 2, bitrate_bps: 1000000}\ntime_limit_s: 10\n"
     )
-    command = [sys.executable, "-m", "railyard", "run", str(folder / "unit.yaml"), "--out", str(folder / "out")]
-    subprocess.run(command, check=True, capture_output=True)
+    good(railyard("run", str(folder / "unit.yaml"), "--out", str(folder / "out")))
     [run] = (folder / "out" / "runs").iterdir()
     return run
 
@@ -312,21 +309,6 @@ def test_pages_and_figures_stay_within_a_foreign_folder(foreign: Path, tmp_path:
     assert not (elsewhere / "replay.html").exists() and not list(elsewhere.glob("*.svg"))
 
 
-EACH = """
-import json, sys
-from railyard.cli.main import main
-codes = []
-for line in json.loads(sys.argv[1]):
-    sys.argv = ["railyard", *line]
-    try:
-        main()
-    except SystemExit as ended:
-        codes.append(ended.code or 0)
-print()
-print(*codes)
-"""
-
-
 @pytest.mark.parametrize("name", ["trace", "mpshell.json", "qlog"])
 def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(name: str, foreign: Path, tmp_path: Path) -> None:
     """Like a device, which never ends."""
@@ -340,11 +322,9 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(name: str, foreign: Pat
         file = sorted((run / "qlog").iterdir())[0] if name == "qlog" else run / name
         file.unlink()
         file.symlink_to(pipe)
-    lines = [["show", str(run)], ["report", str(run)], ["diff", str(run), str(run)], ["compare", str(foreign)]]
-    done = subprocess.run(
-        [sys.executable, "-c", EACH, json.dumps(lines)], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert set(done.stdout.splitlines()[-1]) <= set("02 ") and "Error at" not in done.stderr, done
+    for command in ("show", run), ("report", run), ("diff", run, run), ("compare", foreign):
+        done = railyard(*map(str, command))
+        assert done.returncode in (0, 2) and "Error at" not in done.stderr, done
 
 
 def test_settings_of_a_record_do_not_make_chunks_without_end(foreign: Path) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from conftest import good
+from in_process import railyard
 from railyard.base.paths import programs_dir
 from railyard.results.oracle import paths_of_run
 from railyard.results.records import load_campaign
@@ -72,8 +72,7 @@ def test_a_run_has_the_files_their_hashes_and_no_oracle(recordings: Path, monkey
     )
     monkeypatch.setenv("RAILYARD_TRACE_PATH", str(recordings / "lib"))
     out = recordings / "out"
-    command = [sys.executable, "-m", "railyard", "run", str(experiment), "--out", str(out), "--qlog", "none"]
-    good(subprocess.run(command, capture_output=True, text=True, check=False))
+    good(railyard("run", str(experiment), "--out", str(out), "--qlog", "none"))
     (run,) = load_campaign(out)[1]
     assert set(run.config["paths"][0]["delay_traces_sha256"]) == {
         "down_light_trace", "up_light_trace", "up_size_latency"

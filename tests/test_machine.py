@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from conftest import good
+from in_process import railyard
 from railyard.run import confine
 from railyard.run.causes import cause
 from railyard.run.fidelity import judge
@@ -115,11 +117,7 @@ def test_a_process_of_ones_own_is_not_among_the_others() -> None:
 
 def test_records_from_before_are_still_shown() -> None:
     old = Path(__file__).parent / "data" / "results-schema-1" / "runs" / "subway-1--xlink--s1"
-    shown = subprocess.run(
-        [sys.executable, "-m", "railyard", "show", str(old)], capture_output=True, text=True, check=False
-    )
-    assert shown.returncode == 0, shown.stderr
-    assert "fidelity:" in shown.stdout
+    assert "fidelity:" in good(railyard("show", str(old))).stdout
 
 
 def test_only_plain_files_of_the_unprivileged_user_join_the_results(tmp_path: Path) -> None:

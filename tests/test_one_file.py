@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -85,6 +86,25 @@ def follow(tree: Path, tmp_path: Path) -> Follow:
     return run
 
 
+COMMANDS = """
+import json, shlex, sys
+sys.path.append("tests")
+from in_process import railyard
+from railyard.cli import reference
+said = [railyard(*shlex.split(line)) for line in sys.argv[1:]]
+sys.argv[1:] = ["--pages"]
+reference.main()
+print(json.dumps([(done.returncode, done.stdout + done.stderr) for done in said]))
+"""
+
+
+def said_by(follow: Follow, *commands: str) -> list[tuple[int, str]]:
+    """Exit code and output of each command of `railyard` in the copy, in one process. At its end it writes the pages
+    that follow from the code."""
+    done = follow(shlex.join(["python", "-c", COMMANDS, *commands]))
+    return [(code, text) for code, text in json.loads(done.splitlines()[-1])]
+
+
 def test_the_page_adds_a_scheduler_by_one_file(tree: Path, follow: Follow) -> None:
     text = PAGE.read_text(encoding="utf-8")
     steps = list(STEP.finditer(text))
@@ -159,8 +179,9 @@ def test_a_setting_is_one_row(tree: Path, follow: Follow) -> None:
     file.write_text(
         text.replace("const setting quic_setting_rows[] = {", f"const setting quic_setting_rows[] = {{{ROW}")
     )
-    follow("make -j2 build")
-    for program in ("server", "player", "load"):
+    programs = ("server", "player", "load")
+    follow(f"make -j2 build/bin/xlink-sim {' '.join(f'build/bin/xlink-{program}' for program in programs)}")
+    for program in programs:
         assert "--standby-probe-ms MS" in follow(f"build/bin/xlink-{program} --help")
     wrong = "takes a whole number from 10 to 60000, not"
     assert wrong in follow("build/bin/xlink-server --quic 127.0.0.1:0 --standby-probe-ms 9", 2)
@@ -309,14 +330,13 @@ def test_a_figure_is_one_row(tree: Path, follow: Follow) -> None:
     before = '    Figure(\n        "efficiency",'
     file.write_text(text.replace(before, f"{FIGURE_ROW.strip(chr(10))}\n{before}"))
     (tree / "slow.yaml").write_text(PLAYS)
-    follow("railyard run slow.yaml --out out")
-    assert re.search(r"\bslow\b.*\n.*\brequests\b", follow("railyard show out")), "a column in the terminal"
-    assert "slow requests, %" in follow("railyard compare out")
-    follow("railyard report out")
+    said = said_by(follow, "run slow.yaml --out out", "show out", "compare out", "report out")
+    assert [code for code, _ in said] == [0] * 4, said
+    assert re.search(r"\bslow\b.*\n.*\brequests\b", said[1][1]), "a column in the terminal"
+    assert "slow requests, %" in said[2][1]
     page = (tree / "out" / "report.html").read_text(encoding="utf-8")
     for place in ("<dt>slow requests</dt>", "Slow requests: Requests that take longer", '"slow requests, %"'):
         assert place in page, place
     assert "('slow_requests', 0.03)" in follow(f"python -c '{NEW_GATE}'")
-    follow(f"{sys.executable} -m railyard.cli.reference")
     for name, words in (("metrics.md", "longer than 1.2 s"), ("formats.md", "`slow_requests`")):
         assert words in (tree / "docs" / "reference" / name).read_text(encoding="utf-8"), name

@@ -21,7 +21,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from conftest import good
 from drawn_viewers import draw_viewers, tasks_of
+from in_process import railyard
 from plays_of_viewers import plays_of, read_plays
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR, ROOT, program, programs_dir
@@ -84,10 +86,6 @@ def recipe(population: Population, traces: Path) -> Recipe:
 def _rows(played: Played, file: Path) -> list[dict[str, Any]]:
     file.write_bytes(played.part)
     return read_plays(file)
-
-
-def _railyard(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "railyard", *arguments]
 
 
 def test_the_same_seed_draws_the_same_viewers_and_a_larger_size_contains_the_smaller(
@@ -378,14 +376,17 @@ def test_a_video_that_a_play_never_came_to_has_no_first_frame_and_counts_with_th
     assert plays.points("later_first_frame", "sp", [0.5, 1.0]) == [0.2, 98.5]
 
 
+PROCESS = (sys.executable, "-m", "railyard")
+
+
 def _campaign(out: Path, *more: str) -> list[str]:
-    """A campaign over pairs of the library only: nothing is generated first, so it is over in seconds."""
+    """The words of a campaign over pairs of the library only: nothing is generated first, so it is over in seconds."""
     document = yaml.safe_load((EXPERIMENTS_DIR / "population.yaml").read_text())
     document["scenes"] = [scene for scene in document["scenes"] if scene["name"] in ("driving", "subway", "rail")]
     file = out.with_suffix(".yaml")
     file.write_text(yaml.safe_dump(document))
     settings = (f"population={file}", f"out={out}", "arms=[sp, vanilla-mp]", "days=1", *more)
-    return _railyard("study", "population", "--size", "small", *(word for one in settings for word in ("--set", one)))
+    return ["study", "population", "--size", "small", *(word for one in settings for word in ("--set", one))]
 
 
 def _figures(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
@@ -395,55 +396,80 @@ def _figures(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 def test_a_campaign_that_was_killed_goes_on_with_nothing_lost_and_nothing_doubled(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     more = ("viewers=36",)
-    subprocess.run(_campaign(whole, *more), check=True, capture_output=True, cwd=ROOT)
-    with subprocess.Popen(_campaign(killed, *more), stdout=subprocess.DEVNULL, cwd=ROOT) as process:
+    good(railyard(*_campaign(whole, *more)))
+    with subprocess.Popen([*PROCESS, *_campaign(killed, *more)], stdout=subprocess.DEVNULL, cwd=ROOT) as process:
         wait_until(lambda: list(killed.glob("parts/part-*")) or process.poll() is not None, "the first part", 60)
         process.send_signal(signal.SIGKILL)
     before = len(list(killed.glob("parts/part-*")))
     assert before and not (killed / "plays.parquet").exists()
-    subprocess.run(_campaign(killed, *more), check=True, capture_output=True, cwd=ROOT)
+    good(railyard(*_campaign(killed, *more)))
     rows = read_plays(killed / "plays.parquet")
     assert len(rows) == 72
     assert set(Counter(row["identity"] for row in rows).values()) == {1}
     assert _figures(rows) == _figures(read_plays(whole / "plays.parquet"))
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """A real scheduler and two workers of it, on this machine: the address, and the three processes."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
-    dask = [sys.executable, "-m", "dask"]
-    environment = dict(os.environ, DASK_DISTRIBUTED__ADMIN__LOG_LENGTH="0", MALLOC_TRIM_THRESHOLD_="65536")
-    common: dict[str, Any] = {"cwd": tmp_path, "env": environment, "stderr": subprocess.DEVNULL}
-    started: list[subprocess.Popen[bytes]] = []
-    try:
-        scheduler = [*dask, "scheduler", "--host", address, "--no-dashboard", "--no-show"]
-        started.append(subprocess.Popen(scheduler, **common))
-        for number in range(2):
-            worker = [*dask, "worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny"]
-            worker += ["--name", f"w{number}", "--memory-limit", "0", "--death-timeout", "60"]
-            started.append(subprocess.Popen(worker, **common))
-        yield address, started
-    finally:
-        for process in started:
+class Cluster:
+    """A Dask scheduler and its workers, on this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self.address = ""
+        self.scheduler: subprocess.Popen[bytes] | None = None
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self._folder = folder
+
+    def _start(self, *words: str) -> subprocess.Popen[bytes]:
+        environment = dict(os.environ, DASK_DISTRIBUTED__ADMIN__LOG_LENGTH="0", MALLOC_TRIM_THRESHOLD_="65536")
+        command = [sys.executable, "-m", "dask", *words, "--no-dashboard"]
+        return subprocess.Popen(command, cwd=self._folder, env=environment, stderr=subprocess.DEVNULL)
+
+    def start_worker(self) -> None:
+        more = ("--nthreads", "1", "--no-nanny", "--memory-limit", "0", "--death-timeout", "60")
+        self.workers.append(self._start("worker", self.address, *more))
+
+    def complete(self) -> None:
+        """Starts what is not running, up to two workers, and waits for them."""
+        from distributed import Client  # noqa: PLC0415  slow to import
+
+        if self.scheduler is None or self.scheduler.poll() is not None:
+            self.end()
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                self.address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+            self.scheduler = self._start("scheduler", "--host", self.address, "--no-show")
+        self.workers = [worker for worker in self.workers if worker.poll() is None]
+        while len(self.workers) < 2:
+            self.start_worker()
+        with Client(self.address, timeout=30, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=60)
+
+    def end(self) -> None:
+        for process in filter(None, (*self.workers, self.scheduler)):
             process.kill()
             process.wait()
 
 
-def _wait_for_workers(address: str) -> None:
-    from distributed import Client  # noqa: PLC0415  slow to import
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
+    yield cluster
+    cluster.end()
 
-    with Client(address, timeout=30, set_as_default=False) as client:
-        client.wait_for_workers(2, timeout=60)
+
+@pytest.fixture
+def cluster(started: Cluster) -> Cluster:
+    """One for all tests, with a scheduler and two workers: what a test killed is started again."""
+    started.complete()
+    return started
 
 
-def _killed_under_way(address: str, process: subprocess.Popen[bytes], out: Path, *more: str) -> tuple[int, str]:
+def _killed_under_way(
+    cluster: Cluster, process: subprocess.Popen[bytes] | None, out: Path, *more: str
+) -> tuple[int, str]:
     """Kills the process once the first part of a campaign on the cluster is there. Returns the campaign's exit code and
     output."""
-    _wait_for_workers(address)
-    command = _campaign(out, *more, f"scheduler={address}")
+    assert process is not None
+    command = [*PROCESS, *_campaign(out, *more, f"scheduler={cluster.address}")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=ROOT) as campaign:
         wait_until(lambda: list(out.glob("parts/part-*")) or campaign.poll() is not None, "the first part", 60)
         assert campaign.poll() is None, "the campaign was over before anything could be killed"
@@ -452,49 +478,40 @@ def _killed_under_way(address: str, process: subprocess.Popen[bytes], out: Path,
     return campaign.returncode, output.decode()
 
 
-def test_a_dask_scheduler_that_is_killed_ends_the_campaign_with_one_sentence(
-    cluster: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
-) -> None:
-    address, processes = cluster
-    code, output = _killed_under_way(address, processes[0], tmp_path / "dask", "viewers=60")
-    assert code == 2
-    assert "Traceback" not in output and "railyard is at fault" not in output
-    assert f"the Dask scheduler at {address} has ended" in output and "same command to resume" in output
-
-
-def test_a_dask_worker_that_is_killed_loses_nothing_and_doubles_nothing(
-    cluster: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
-) -> None:
-    address, processes = cluster
+def test_a_dask_worker_that_is_killed_loses_nothing_and_doubles_nothing(cluster: Cluster, tmp_path: Path) -> None:
     out, more = tmp_path / "dask", ("viewers=60",)
-    code, output = _killed_under_way(address, processes[1], out, *more)
+    code, output = _killed_under_way(cluster, cluster.workers[0], out, *more)
     assert code == 0, output
-    assert processes[1].wait(10) == -signal.SIGKILL
+    assert cluster.workers[0].wait(10) == -signal.SIGKILL
     rows = read_plays(out / "plays.parquet")
     assert len(rows) == 120
     assert set(Counter((row["viewer"], row["arm"]) for row in rows).values()) == {1}
-    subprocess.run(_campaign(tmp_path / "local", *more), check=True, capture_output=True, cwd=ROOT)
+    good(railyard(*_campaign(tmp_path / "local", *more)))
     assert _figures(rows) == _figures(read_plays(tmp_path / "local" / "plays.parquet"))
 
 
-def test_plays_without_a_worker_say_so_once_and_go_on_when_one_comes(
-    cluster: tuple[str, list[subprocess.Popen[bytes]]], recipe: Recipe, tmp_path: Path
-) -> None:
-    address, processes = cluster
-    told, (_, *workers) = list[str](), processes
+def test_plays_without_a_worker_say_so_once_and_go_on_when_one_comes(cluster: Cluster, recipe: Recipe) -> None:
+    address, told, workers = cluster.address, list[str](), [*cluster.workers]
 
     def tell(sentence: str) -> None:
         told.append(sentence)
-        processes.append(subprocess.Popen(workers[0].args, cwd=tmp_path, stderr=subprocess.DEVNULL))
+        cluster.start_worker()
 
-    _wait_for_workers(address)
     results = DaskExecutor(address, tell).results(Batch(recipe, 1, ((number, (0,)),)) for number in range(40))
     plays = next(results).plays
     for worker in workers:
         worker.kill()
+        worker.wait(10)
     assert plays + sum(played.plays for played in results) == 40
     start = f"dask worker {address} --nthreads 1"
     assert told == [f"{address} has no worker; the plays wait until you start one: `{start}`"]
+
+
+def test_a_dask_scheduler_that_is_killed_ends_the_campaign_with_one_sentence(cluster: Cluster, tmp_path: Path) -> None:
+    code, output = _killed_under_way(cluster, cluster.scheduler, tmp_path / "dask", "viewers=60")
+    assert code == 2
+    assert "Traceback" not in output and "railyard is at fault" not in output
+    assert f"the Dask scheduler at {cluster.address} has ended" in output and "same command to resume" in output
 
 
 def test_a_worker_with_other_pairs_or_other_code_is_refused(population: Population, recipe: Recipe) -> None:

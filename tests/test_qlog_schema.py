@@ -26,17 +26,25 @@ def validator() -> Draft202012Validator:
     return Draft202012Validator(SCHEMA)
 
 
+def texts_of(file: Path) -> list[str]:
+    empty, *texts = file.read_text(encoding="utf-8").split("\x1e")
+    assert empty == ""
+    return texts
+
+
 def records_of(file: Path) -> list[dict[str, Any]]:
-    texts = file.read_text(encoding="utf-8").split("\x1e")
-    assert texts[0] == ""
-    return [json.loads(text) for text in texts[1:]]
+    return [json.loads(text) for text in texts_of(file)]
 
 
-def assert_valid(records: list[dict[str, Any]]) -> None:
-    check = validator()
-    for record in records:
-        problem = next(iter(check.iter_errors(record)), None)
-        assert problem is None, f"{problem.message if problem else ''} in {record}"
+def assert_valid(file: Path) -> None:
+    """Records that differ in positive numbers only are checked once: the schema has no bound of a number but 0."""
+    check, once = validator(), set[str]()
+    for text in texts_of(file):
+        kind = json.loads(text, parse_int=lambda n: min(int(n), 1), parse_float=lambda x: min(float(x), 0.5))
+        if (key := json.dumps(kind)) not in once:
+            once.add(key)
+            problem = next(iter(check.iter_errors(kind)), None)
+            assert problem is None, f"{problem.message if problem else ''} in {text}"
 
 
 def test_every_record_of_two_programs_is_valid(tmp_path: Path) -> None:
@@ -50,7 +58,7 @@ def test_every_record_of_two_programs_is_valid(tmp_path: Path) -> None:
         records = records_of(file)
         assert records[0]["trace"]["vantage_point"] == {"type": side}
         assert records[0]["trace"]["common_fields"]["group_id"] == file.name.split("_")[0]
-        assert_valid(records)
+        assert_valid(file)
         names.update(record["name"] for record in records[1:])
         assert_http3(records, side)
     wanted = {"packet_sent", "packet_received", "parameters_set", "recovery_metrics_updated", "connection_closed"}

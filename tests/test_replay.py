@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from conftest import FakeRun
+from conftest import FakeRun, good
+from in_process import railyard
 from railyard.base.errors import UserError
 from railyard.base.jsonl import read_jsonl, summary_of
 from railyard.base.paths import programs_dir
@@ -43,8 +42,7 @@ def ran(folder: Path, **settings: Any) -> dict[str, Path]:
     file = folder / "replayed.yaml"
     file.write_text(EXPERIMENT.format(**given))
     out = folder / "out"
-    command = (sys.executable, "-m", "railyard", "run", str(file), "--out", str(out))
-    subprocess.run(command, check=True, capture_output=True)
+    good(railyard("run", str(file), "--out", str(out)))
     return {run.name.split("--")[1]: run for run in (out / "runs").iterdir()}
 
 
@@ -152,8 +150,7 @@ def test_a_damaged_log_ends_in_one_sentence(runs: dict[str, Path], tmp_path: Pat
 
 def test_a_campaigns_report_links_the_pages_of_its_runs(runs: dict[str, Path]) -> None:
     campaign = runs["xlink"].parents[1]
-    command = (sys.executable, "-m", "railyard", "report", "--replay", str(campaign))
-    subprocess.run(command, check=True, capture_output=True)
+    good(railyard("report", "--replay", str(campaign)))
     page = (campaign / "report.html").read_text()
     for run in runs.values():
         assert f'href="runs/{run.name}/replay.html"' in page
@@ -163,9 +160,7 @@ def test_a_campaigns_report_links_the_pages_of_its_runs(runs: dict[str, Path]) -
 
 
 def test_a_folder_that_is_no_run_is_one_sentence(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "railyard", "report", str(tmp_path)], capture_output=True, text=True, check=False
-    )
+    done = railyard("report", str(tmp_path))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 
 
@@ -188,8 +183,7 @@ def test_a_link_that_an_event_takes_down_has_no_capacity_then(tmp_path: Path) ->
     events = "[{t_s: 2, path: wifi, direction: down, state: down}, {t_s: 4, path: wifi, state: up}]"
     text = EXPERIMENT.format(arena="sim", schemes="[xlink]", seed=1, offset=0, bitrate=2_000_000, duration=6, limit=30)
     file.write_text(f"{text}link_events: {events}\n")
-    command = (sys.executable, "-m", "railyard", "run", str(file), "--out", str(tmp_path / "out"))
-    subprocess.run(command, check=True, capture_output=True)
+    good(railyard("run", str(file), "--out", str(tmp_path / "out")))
     [folder] = (tmp_path / "out" / "runs").iterdir()
     replay = read_replay(folder)
     wifi = next(path for path in replay.paths if path.name == "wifi")

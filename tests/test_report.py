@@ -6,8 +6,6 @@ import hashlib
 import json
 import math
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -374,9 +372,7 @@ def test_a_packet_dropped_by_a_device_makes_the_run_void() -> None:
 
 
 def test_report_of_a_directory_without_a_campaign_is_one_sentence(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "railyard", "report", str(tmp_path)], capture_output=True, text=True, check=False
-    )
+    done = railyard("report", str(tmp_path))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "there is no campaign in this directory" in done.stderr
     (tmp_path / "exhibit.json").write_text("{}")

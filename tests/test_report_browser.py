@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from chromium import NEEDS_CHROMIUM, OVERFLOWS, complaints, press
-from conftest import FakeRun
+from conftest import FakeRun, good
+from in_process import railyard
 from railyard.base.paths import programs_dir
 from railyard.report import write_report, write_whole
 from railyard.report.chromium import Browser, BrowserError, print_pdf
@@ -40,8 +39,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not (programs_dir() / "xlink-sim").is_file() and not REQUIRE:
         pytest.skip(f"needs {programs_dir() / 'xlink-sim'}: run `make build`")
     out = tmp_path_factory.mktemp("results") / "smoke"
-    command = (sys.executable, "-m", "railyard", "run", "smoke", "--arena", "sim", "--out", str(out))
-    subprocess.run(command, check=True, capture_output=True)
+    good(railyard("run", "smoke", "--arena", "sim", "--out", str(out)))
     return out
 
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import tomllib
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -24,6 +25,7 @@ LOCK = ROOT / "requirements.lock"
 DEBIAN_PYTHON = "3.11.2"
 
 
+@cache
 def locked() -> dict[str, tuple[str, list[str]]]:
     """Version and hashes of each package of the lock file, by its name."""
     entries = re.findall(

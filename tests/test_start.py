@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -42,6 +43,7 @@ main()
 SLOW = {"dask", "dpkt", "duckdb", "jinja2", "matplotlib", "numpy", "plotly", "pyarrow", "pydantic", "scipy", "yaml"}
 
 
+@cache
 def started(*arguments: str, **environment: str) -> tuple[str, set[str], list[str], int]:
     """The output of a start, the packages and the modules of Railyard that it imports, and its threads at the end."""
     done = subprocess.run(

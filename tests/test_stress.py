@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +13,9 @@ from xml.etree import ElementTree
 import pytest
 
 from conftest import FakeRun
+from in_process import railyard
 from kernel_machine import needs_kernel
 from railyard.base.errors import UserError
-from railyard.base.paths import ROOT
 from railyard.base.provenance import version_words
 from railyard.results.pending import Place
 from railyard.results.records import load_run
@@ -302,9 +300,8 @@ def test_the_page_has_figure_threshold_command_and_the_page_of_each_run_that_fai
 
 def test_the_command_fails_where_a_scenario_does(tmp_path: Path) -> None:
     (tmp_path / "two.yaml").write_text(HEAD + "expect: {complete: 0.1}\n")
-    command = [sys.executable, "-m", "railyard", "stress", str(tmp_path / "two.yaml"), "--scheme", "sp,path=wifi"]
-    command += ["--out", str(tmp_path / "out"), "--markdown", str(tmp_path / "page.md")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    outputs = ("--out", str(tmp_path / "out"), "--markdown", str(tmp_path / "page.md"))
+    done = railyard("stress", str(tmp_path / "two.yaml"), "--scheme", "sp,path=wifi", *outputs)
     assert done.returncode == 1, done.stderr
     assert "0 of 1 pass" in done.stdout and "at most 0.1 s" in (tmp_path / "page.md").read_text()
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from in_process import railyard
 from railyard.base.paths import ROOT
 from railyard.results.differences import sound
 from railyard.results.records import load_campaign
@@ -36,15 +34,8 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tried(out: Path, status: int = 0, traces: Path | None = None, **settings: Any) -> tuple[dict[str, str], str]:
     """The first row of the table by its columns, and all that was printed."""
     asked = {"out": out, "tried": ROOT, "experiments": "[light]", "starts": 1} | settings
-    done = subprocess.run(
-        [sys.executable, "-m", "railyard", "study", "try-scheduler"]
-        + [word for name, value in asked.items() for word in ("--set", f"{name}={value}")],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        env=os.environ | {"RAILYARD_TRACE_PATH": str(traces or "")},
-    )
+    sets = (word for name, value in asked.items() for word in ("--set", f"{name}={value}"))
+    done = railyard("study", "try-scheduler", *sets, RAILYARD_TRACE_PATH=str(traces or ""))
     assert done.returncode == status, done.stderr
     rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("|")]
     return (dict(zip(COLUMNS, rows[2], strict=False)) if len(rows) > 2 else {}), done.stdout + done.stderr
