@@ -308,6 +308,24 @@ def test_a_baseline_takes_objects_whose_sources_and_commands_are_the_same(
     assert (there / "other.c").stat().st_mtime >= taken
 
 
+def test_the_project_may_be_a_folder_of_a_larger_repository(tmp_path: Path) -> None:
+    tree = tmp_path / "project"
+    shutil.copytree(ROOT / "railyard", tree / "railyard", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in ("emulator/sim", "experiments"):
+        (tree / folder).mkdir(parents=True)
+        (tree / folder / "file").touch()
+    (tree / "Makefile").write_text("build/bin/xlink-sim:\n\tmkdir -p $(@D) && touch $@\n")
+    (tree / ".gitignore").write_text("/build/\n__pycache__\n")
+    for words in (("init", "--quiet"), ("add", "--all"), ("commit", "--quiet", "-m", "All")):
+        subprocess.run([*GIT, "-C", str(tmp_path), *words], check=True, capture_output=True)
+    for changed in (tmp_path / "elsewhere", tree / "new"):
+        changed.touch()
+    code = "from railyard.gate import build; print(build.baseline('HEAD').program, *build.changed_since('HEAD'))"
+    command, environment = [sys.executable, "-c", code], os.environ | {"PYTHONPATH": str(tree)}
+    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    assert re.search(r"/build/gate/[0-9a-f]{40}/project/build/bin/xlink-sim new$", done.stdout), done.stderr
+
+
 @pytest.mark.parametrize(
     ("baseline", "words"),
     [("HEAD~1", "has no xlink-sim: it is older than the sim arena"), ("nowhere", "there is no revision 'nowhere'")],

@@ -488,6 +488,7 @@ def test_only_a_new_file_that_can_change_a_program_makes_a_work_tree_dirty(
     monkeypatch.setattr(provenance, "ROOT", tmp_path)
     (tmp_path / "transport").mkdir()
     (tmp_path / "transport" / "a.c").write_text("int a;\n")
+    (tmp_path / "Makefile").touch()
     git("init", "-q")
     git("add", ".")
     git("commit", "-qm", "one")
@@ -498,6 +499,23 @@ def test_only_a_new_file_that_can_change_a_program_makes_a_work_tree_dirty(
     (tmp_path / "transport" / "b.c").unlink()
     (tmp_path / "transport" / "a.c").write_text("int c;\n")
     assert provenance.git_state.__wrapped__()["dirty"] is True
+
+
+def test_the_revision_of_another_repository_around_the_tree_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A release that was unpacked below a home directory whose configuration files are under git."""
+    author = ("-c", "user.name=n", "-c", "user.email=e")
+    tree = tmp_path / "railyard"
+    tree.mkdir()
+    (tree / "Makefile").touch()
+    monkeypatch.setattr(provenance, "ROOT", tree)
+    for words in (("init", "-q"), (*author, "commit", "-q", "--allow-empty", "-m", "x")):
+        subprocess.run(("git", *words), cwd=tmp_path, check=True)
+    assert provenance.git_state.__wrapped__() == {"revision": None, "dirty": None}
+    for further in (("add", "railyard"), (*author, "commit", "-qm", "y")):
+        subprocess.run(("git", *further), cwd=tmp_path, check=True)
+    assert len(provenance.git_state.__wrapped__()["revision"] or "") == 40, "the tree is a part of that repository"
 
 
 def test_a_file_that_changed_is_hashed_again(tmp_path: Path) -> None:

@@ -38,8 +38,10 @@ def git_state() -> dict[str, Any]:
     A new file counts only if it can change a program, so a new experiment does not."""
     if not IN_CHECKOUT:
         return _installed_state()
-    revision = _output(*GIT, "rev-parse", "--verify", "HEAD")
-    changed = _output(*GIT, "status", "--porcelain", "--untracked-files=no")
+    # The repository around the checkout may be another one, which has no Makefile here.
+    found = _output(*GIT, "rev-parse", "HEAD", "HEAD:./Makefile")
+    revision = None if found is None else found.splitlines()[0]
+    changed = _output(*GIT, "status", "--porcelain", "--untracked-files=no", "--", ".")
     new = _output(*GIT, "status", "--porcelain", "--untracked-files=normal", "--", *ROOMS)
     known = revision is not None and changed is not None and new is not None
     return {"revision": revision, "dirty": bool(changed or new) if known else None}

@@ -163,26 +163,27 @@ def revision_of(name: str) -> str:
 def baseline(name: str) -> Build:
     """The build of a revision, in a worktree of its own that later gates use again."""
     revision = revision_of(name)
-    tree = GATE_DIR / revision
-    if not (tree / BUILT).is_file():
+    whole = GATE_DIR / revision
+    tree = whole / _git("rev-parse", "--show-prefix").stdout.strip()  # the project may be a folder of a repository
+    if not (whole / BUILT).is_file():
         _git("worktree", "prune")
-        if not (tree / ".git").exists():
-            shutil.rmtree(tree, ignore_errors=True)
+        if not (whole / ".git").exists():
+            shutil.rmtree(whole, ignore_errors=True)
             _git_or_fail(
-                f"the baseline {name} cannot be checked out into {tree}",
-                *("worktree", "add", "--force", "--detach", str(tree), revision),
+                f"the baseline {name} cannot be checked out into {whole}",
+                *("worktree", "add", "--force", "--detach", str(whole), revision),
             )
-        _git_or_fail(f"the baseline in {tree} cannot be restored", "reset", "--hard", revision, tree=tree)
+        _git_or_fail(f"the baseline in {whole} cannot be restored", "reset", "--hard", revision, tree=whole)
         take_objects(tree)
         _make(tree, GATE_DIR / f"{revision}.build.log")
-        (tree / BUILT).touch()
+        (whole / BUILT).touch()
     program = tree / "build" / "bin" / PROGRAM
     return Build(f"{name} ({revision[:12]})", revision[:12], program, sha256_of(program))
 
 
 def changed_since(name: str) -> list[str]:
     """The files in which the working tree differs from a revision."""
-    known = _git("diff", "--name-only", "-z", name).stdout
+    known = _git("diff", "--name-only", "--relative", "-z", name).stdout
     new = _git("ls-files", "--others", "--exclude-standard", "-z").stdout
     return [file for file in f"{known}{new}".split("\0") if file]
 

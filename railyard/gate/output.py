@@ -109,11 +109,12 @@ class Verdict:
         suite = self.suite
         counts = Counter(row.verdict for row in self.rows)
         counted_verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+        rows = counted(len(self.rows), "row")
         if not self.has_run:
-            return f"Suite {suite.name}: {len(self.rows)} rows ({counted_verdicts}). Took {self.wall_s:.0f} s."
+            return f"Suite {suite.name}: {rows} ({counted_verdicts}). Took {self.wall_s:.0f} s."
         plays = sorted({len(row.after) for row in self.rows})
         return (
-            f"Suite {suite.name}: {len(self.rows)} rows of {' or '.join(map(str, plays))} plays ({counted_verdicts}); "
+            f"Suite {suite.name}: {rows} of {' or '.join(map(str, plays))} plays ({counted_verdicts}); "
             f"{self.compared} comparisons moved and were tested, family-wise error {suite.alpha:g}. "
             f"Took {self.wall_s:.0f} s. {resolution.note(run for row in self.rows for run in row.after)}"
         ).rstrip()
