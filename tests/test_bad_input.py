@@ -139,6 +139,14 @@ def run_yaml(
         ("pairs:\n  - subway-1", "pairs: []", 2, ("pairs", "at least 1 entry")),
         ("seeds: 1", "seeds: 1\nqlog: maybe", 8, ("qlog", "'all', 'none' or 'worst'", "'maybe'")),
         ("duration_s: 5", "duratoin_s: 5", 9, ("player.duratoin_s", "did you mean 'duration_s'?")),
+        ("duration_s: 5", "duration: 0s", 9, ("player.duration: this takes a value of more than 0",)),
+        ("duration_s: 5", "duration: 5m", 9, ("player.duration: '5m' has none of its units", "as duration_s.")),
+        ("duration_s: 5", "duration: 5,5s", 9, ("player.duration: '5,5s' is no number with a unit; give one of us",)),
+        ("seeds: 1", "seeds:", 7, ("a list of them, not nothing",)),
+        ("seeds: 1", "links: {all: {delay_trace: x}}", 7, ("links.all.delay_trace: ", "relative to the experiment")),
+        ("seeds: 1", "bottlenecks: {b: {rate: 1mbps, delay_trace: x}}", 7, ("b.delay_trace: there is no file",)),
+        ("time_limit_s: 20", "floors: {}", 10, ("floors: ", "this file is for `railyard gate --suite FILE`.")),
+        ("time_limit_s: 20", "expect: {}", 10, ("expect: ", "this file is for `railyard stress FILE`.")),
         ("duration_s: 5", "duration_s: 5\n  duration_s: 6", 10, ("player.duration_s", "already given on line 9")),
         ("time_limit_s: 20", "time_limit_s: 2", 10, ("time_limit_s (2) is less than",)),
         ("time_limit_s: 20", "answer_of: dmo", 10, ("there is no experiment 'dmo'", "did you mean 'demo'?")),
@@ -192,6 +200,10 @@ def test_a_mistake_in_the_file_is_named_with_its_line(
     one_sentence(done, "railyard", *words)
     found = re.search(r"e\.yaml:(\d+):", done.stderr)
     assert found is not None and int(found[1]) == line, done.stderr
+
+
+def test_a_mistake_on_the_command_line_names_no_line() -> None:
+    one_sentence(railyard("run", "--pair", "subwai-1"), "railyard", "railyard run --pair: pairs[0]: there is")
 
 
 def test_aliases_do_not_multiply_memory(tmp_path: Path) -> None:

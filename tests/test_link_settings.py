@@ -154,7 +154,7 @@ def test_settings_are_part_of_what_a_run_is_and_their_absence_is_not(tmp_path: P
         ("1000/50", "1000", ("e.yaml:11", "links.lte.onoff", "ON/OFF")),
         ("jitter_ms: 1.5", "cross: 5", ("e.yaml:10", "links.wifi.cross", "a rate with its unit, such as 2mbps (")),
         ("  wifi:", "  cable:", ("e.yaml:", "'cable'", "lte")),
-        ("delay_trace: wifi.delay", "delay_trace: none.delay", ("none.delay", "cannot read")),
+        ("delay_trace: wifi.delay", "delay_trace: none.delay", ("e.yaml:10: links.wifi", "none.delay; files")),
         ("path: wifi, state: down", "path: wlan, state: down", ("e.yaml:", "'wlan'")),
         (", state: down", "", ("e.yaml:13", "nothing changes")),
         ("delay_trace: wifi.delay", 'delay_trace: "a\\0b"', ("e.yaml:10", "links.wifi.delay_trace", "it takes a text")),

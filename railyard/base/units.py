@@ -37,15 +37,17 @@ def bare(field: str) -> str:
     return field.removesuffix(suffix_of(field) or "")
 
 
-def value_in(field: str, value: Any) -> Any:
-    """The number, in the field's unit, of a text with a unit. Other values are unchanged. Raises FieldError for a unit
-    of another quantity."""
+def value_in(field: str, value: Any, written: str | None = None) -> Any:
+    """The number, in the field's unit, of a text with a unit. Other values are unchanged. `written`: the name in the
+    file. Raises FieldError for a unit of another quantity."""
     suffix, match = suffix_of(field), _VALUE.fullmatch(value) if isinstance(value, str) else None
     if suffix is None or match is None:
         return value
     units = UNITS[suffix]
     if match["unit"] not in units:
-        raise FieldError(field, f"'{value}' has none of its units, {', '.join(units)}; give one of them, or a number.")
+        plain = "a number" if written in (None, field) else f"a number as {field}"
+        message = f"'{value}' has none of its units, {', '.join(units)}; give one of them, or {plain}."
+        raise FieldError(written or field, message)
     number = Decimal(match["number"]) * units[match["unit"]]
     return int(number) if number == int(number) else float(number)
 
@@ -59,12 +61,13 @@ def with_units(data: dict[Any, Any], fields: Container[str] = ()) -> dict[Any, A
         suffix = next((suffix for suffix in UNITS if f"{name}{suffix}" in fields), "") if name not in fields else ""
         if suffix and isinstance(value, str) and _VALUE.fullmatch(value):
             full_name = name + suffix
-        elif suffix and isinstance(value, int | float) and not isinstance(value, bool):
+        elif suffix and isinstance(value, str | int | float) and not isinstance(value, bool):
+            what = "is no number with a unit" if isinstance(value, str) else "has no unit"
             units = ", ".join(UNITS[suffix])
-            raise FieldError(str(name), f"{value} has no unit; give one of {units}, or name the field {name}{suffix}.")
+            raise FieldError(str(name), f"{value!r} {what}; give one of {units}, or name the field {name}{suffix}.")
         if full_name in converted or (full_name != name and full_name in data):
             raise FieldError(str(name), f"'{full_name}' is given as well; leave one of them out.")
-        converted[full_name] = value_in(full_name, value) if isinstance(full_name, str) else value
+        converted[full_name] = value_in(full_name, value, name) if isinstance(full_name, str) else value
     return converted
 
 

@@ -138,14 +138,17 @@ class YamlDocument:
         return self.lines.get(self.known(location), 1)
 
     def known(self, location: Location) -> Location:
-        """A field, or the nearest part around it that is in the file. The field itself if there is no file."""
+        """A field, or the nearest part around it that is in the file. The field itself if there is no file. The name in
+        the file may be without its unit: `bitrate` of `bitrate_bps`."""
         while self.lines and location and location not in self.lines:
-            location = location[:-1]
+            bare = (*location[:-1], str(location[-1]).rpartition("_")[0])
+            location = bare if bare in self.lines else location[:-1]
         return location
 
     def error(self, location: Location, message: str) -> UserError:
+        place = f"{self.path}:{self.line(location)}" if self.lines else str(self.path)
         where = f"{field_name(location)}: " if location else ""
-        return UserError(f"{self.path}:{self.line(location)}: {where}{message}")
+        return UserError(f"{place}: {where}{message}")
 
 
 def field_name(location: Location) -> str:

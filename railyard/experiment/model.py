@@ -522,7 +522,8 @@ class Experiment(Strict):
                 raise ValueError(f"a number of seeds is from 1 to {MOST_SEEDS}, but it is {value}.")
             return list(range(1, value + 1))
         if not isinstance(value, list):
-            raise ValueError(f"this takes how many seeds, or a list of them, not {value!r}.")
+            given = "nothing" if value is None else repr(value)
+            raise ValueError(f"this takes how many seeds, or a list of them, not {given}.")
         return value
 
     @model_validator(mode="after")
@@ -570,7 +571,14 @@ def load_experiment(path: Path) -> tuple[Experiment, YamlDocument]:
     return experiment_of(document), document
 
 
+OTHER_FILES = {"expect": "railyard stress", "floors": "railyard gate --suite", "first_look": "railyard gate --suite"}
+"""Fields of files that are no experiments by themselves, and the commands that take such files."""
+
+
 def experiment_of(document: YamlDocument) -> Experiment:
+    for field, command in OTHER_FILES.items():
+        if field in document.data:
+            raise document.error((field,), f"an experiment has no such field: this file is for `{command} FILE`.")
     experiment = parse(document, Experiment)
     _check_answer_of(experiment, document)
     return experiment

@@ -117,6 +117,15 @@ def _check_names(pair: Pair, experiment: Experiment, document: YamlDocument) -> 
             raise document.error(at, f"'{event.path}' is a bottleneck, which has no NAT and no interface.")
 
 
+def _check_files(experiment: Experiment, document: YamlDocument) -> None:
+    for field in ("links", "bottlenecks"):
+        for name, settings in getattr(experiment, field).items():
+            for key, file in split_files(settings, document.path.parent)[1].items():
+                if not file.is_file():
+                    message = f"there is no file {file}; files are named relative to the experiment."
+                    raise document.error((field, name, key), message)
+
+
 def _paths(
     pair: Pair, experiment: Experiment, document: YamlDocument, mistake: Mistake
 ) -> tuple[tuple[RunPath, ...], list[Trace]]:
@@ -327,6 +336,7 @@ def resolve(
     counted, so they need no kernel if theirs is not built."""
     where = arena_of(experiment.arena)
     _refuse_schemes(experiment, document, where)
+    _check_files(experiment, document)
     if programs is None:
         programs = where.programs()
     stacks = [_stack(entry, document, ("schemes", index)) for index, entry in enumerate(experiment.schemes)]
