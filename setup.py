@@ -1,4 +1,5 @@
-"""What pyproject.toml cannot say: an installed package carries traces and experiments, and its revision, in data/.
+"""What pyproject.toml cannot say: an installed package carries traces, experiments and notebooks, and its revision, in
+data/.
 
 Programs of C that the variable RAILYARD_WHEEL_PROGRAMS names (their files, separated by colons) go into bin/, and the
 wheel is one for this platform then: scripts/wheel.sh.
@@ -17,7 +18,7 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).parent
-DATA = ("traces", "experiments", "studies")
+DATA = ("traces", "experiments", "studies", "notebooks")
 PROGRAMS = [Path(file) for file in os.environ.get("RAILYARD_WHEEL_PROGRAMS", "").split(os.pathsep) if file]
 
 

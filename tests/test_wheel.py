@@ -20,6 +20,7 @@ import pytest
 from railyard import __version__
 from railyard.base.paths import ROOT, programs_dir
 from railyard.gate.compare import outputs_sha256
+from railyard.run import repeat
 
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 SHELLS = {"bash": "complete -o default -F", "zsh": "compdef", "fish": "complete --command railyard"}
@@ -109,6 +110,18 @@ def test_an_experiment_runs_and_leaves_its_results_in_the_current_folder(elsewhe
 def test_the_project_s_pairs_and_a_figure_s_file_are_found(elsewhere: Elsewhere) -> None:
     assert "hsr-1" in elsewhere.output("traces", "list") and "fig13" in elsewhere.output("list")
     assert elsewhere.railyard("run", "fig13", "--size", "none").stderr.startswith("railyard: unknown size")
+
+
+def test_the_notebook_of_an_exhibit_has_its_words(elsewhere: Elsewhere) -> None:
+    ask = "from railyard.studies.exhibits.notebook import SEEN; print(SEEN.read_text())"
+    assert "\n## fig8\n" in elsewhere.run("python", "-c", ask).stdout
+
+
+def test_the_program_of_an_installed_package_is_shown_with_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = {"git": {}, "run_id": "r", "config": {"arena": "sim"}}
+    record["commands"] = {"sim": [str(ROOT / "railyard" / "bin" / "xlink-sim"), "/x/.r.partial/r/job.json"]}
+    monkeypatch.setattr(repeat, "IN_CHECKOUT", False)
+    assert f"{ROOT}/railyard/bin/xlink-sim" in " ".join(repeat.commands(record, Path("/x/r")))
 
 
 def test_a_stack_of_the_project_is_found_with_its_relays(elsewhere: Elsewhere) -> None:

@@ -19,6 +19,7 @@ EXPERIMENTS_DIR = _DATA / "experiments"
 TRACES_DIR = _DATA / "traces"
 PEERS_DIR = _DATA / "peers"
 STUDIES_DIR = _DATA / "studies"
+NOTEBOOKS_DIR = _DATA / "notebooks"
 REVISION_FILE = PACKAGE / "data" / "revision.json"
 """The revision that an installed package was made from."""
 

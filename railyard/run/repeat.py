@@ -33,9 +33,9 @@ class UnknownStackError(UserError):
 
 
 def _shown(file: str) -> str:
-    """The path of a program. In this work tree, where the commands are run, it is relative to the tree."""
+    """The path of a program. In a checkout, where the commands are run, it is relative to the checkout."""
     path = Path(file)
-    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else file
+    return str(path.relative_to(ROOT)) if IN_CHECKOUT and path.is_relative_to(ROOT) else file
 
 
 def _moved(command: list[str], folder: Path, run_id: str) -> list[str]:

@@ -21,7 +21,7 @@ import plotly.graph_objects as go
 
 from railyard.base.errors import UserError
 from railyard.base.page import table_lines
-from railyard.base.paths import EXPERIMENTS_DIR, RESULTS_DIR, ROOT
+from railyard.base.paths import EXPERIMENTS_DIR, NOTEBOOKS_DIR, RESULTS_DIR
 from railyard.base.words import counted
 from railyard.base.yamlfile import load_yaml, near_miss
 from railyard.report.exhibit import FILE, Claim, Exhibit, Plot, Table, load_exhibit
@@ -29,7 +29,7 @@ from railyard.report.pictures import pictures
 from railyard.studies.exhibits.registry import EXHIBITS
 from railyard.studies.study import SIZE, Study, studies
 
-SEEN = ROOT / "notebooks" / "exhibits.md"
+SEEN = NOTEBOOKS_DIR / "exhibits.md"
 """A section for each exhibit."""
 PLOTLY_TYPE = "application/vnd.plotly.v1+json"
 RESULTS_VARIABLE = "RAILYARD_RESULTS"
