@@ -148,6 +148,20 @@ def test_the_keyboard_comes_first_to_the_content_then_everywhere(browser: Browse
     page.close()
 
 
+def test_where_plots_cannot_be_drawn_the_page_says_so_above_them(
+    browser: Browser, campaign: Path, tmp_path: Path
+) -> None:
+    text = (campaign / "report.html").read_text()
+    assert 0 < text.index("<noscript>") < text.index("<main")
+    old = tmp_path / "old.html"  # as in a browser of 2021
+    old.write_text(text.replace("<head>", "<head><script>delete window.DecompressionStream;</script>"))
+    page = browser.open(old, plots=False)
+    page.wait_until("document.documentElement.dataset.plots === 'failed'")
+    said = page.evaluate("document.querySelector('#main').firstElementChild.textContent")
+    assert said.startswith("This browser cannot draw the plots of this page (DecompressionStream is not defined).")
+    page.close()
+
+
 def test_a_page_that_fails_is_found_out(browser: Browser, tmp_path: Path) -> None:
     broken = tmp_path / "broken.html"
     broken.write_text(

@@ -225,6 +225,11 @@
 
   draw().catch(function (error) {
     console.error("the figures cannot be drawn", error);
+    const note = document.createElement("p");
+    note.className = "warning";
+    note.setAttribute("role", "alert");
+    note.textContent = "This browser cannot draw the plots of this page (" + error.message + "). The tables have the figures.";
+    document.getElementById("main").prepend(note);
     document.documentElement.dataset.plots = "failed";
   });
 })();
