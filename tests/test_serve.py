@@ -516,6 +516,22 @@ def test_a_scheme_that_played_at_fewer_places_is_not_ranked(make_campaign: Make)
     assert '<th scope="row">new</th>' not in page and "not played at all of these places: new" in page
 
 
+@pytest.mark.parametrize("windows", [1, 6])
+def test_a_figure_that_tables_show_without_an_interval_is_ranked(make_campaign: Make, windows: int) -> None:
+    """Six windows of trace carry no interval of a p95, nor does one."""
+    plays = [
+        FakeRun(label=label, seed=seed, start_offset_ms=60_000 * (seed % windows), rct_s=[0.2 + 0.01 * seed] * 20)
+        for label in ("sp", "xlink")
+        for seed in range(1, 7)
+    ]
+    out = make_campaign(*plays)
+    assert railyard("serve", "--results", str(out.parent), "--export", str(out.parent / "b")).returncode == 0
+    rows = json.loads((out.parent / "b" / "leaderboard.json").read_text())
+    of_p95 = [(row["scheme"], row["value"], row["low"]) for row in rows if row["figure"] == "rct_p95"]
+    assert of_p95 == [("sp", 0.26, None), ("xlink", 0.26, None)]
+    assert "0.26 s</td>" in (out.parent / "b" / "index.html").read_text()
+
+
 def test_lower_bounds_share_a_place(make_campaign: Make) -> None:
     failed = [
         FakeRun(

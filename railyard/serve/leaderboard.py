@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -135,8 +135,9 @@ def places_of(levels: Sequence[Interval]) -> list[int]:
 
 
 def _ranking(figure: Figure, by_label: dict[str, list[Run]]) -> Ranking:
-    levels = {label: differences.level_of(of, figure) for label, of in by_label.items()}
-    known = {label: one for label, one in levels.items() if one and one.carried and math.isfinite(one.value)}
+    levels = {label: differences.level_of(of, figure) for label, of in by_label.items() if figure.shown(of) is not None}
+    # As in tables, a value without an interval is shown.
+    known = {label: replace(one, carried=True) for label, one in levels.items() if one and math.isfinite(one.value)}
     order = sorted(known, key=lambda label: (known[label].value, known[label].at_least))
     runs = [run for label in order for run in by_label[label]]
     compared = differences.differences(runs, [(label, order[0]) for label in order[1:]], [figure]) if order else []
@@ -148,7 +149,7 @@ def _ranking(figure: Figure, by_label: dict[str, list[Run]]) -> Ranking:
         Row(place, label, known[label], figure, behind.get(label), scale)
         for place, label in zip(places, order, strict=True)
     ]
-    return Ranking(figure, rows, [label for label in levels if label not in known])
+    return Ranking(figure, rows, [label for label in by_label if label not in known])
 
 
 def board_of(known: Known, first: Figure) -> Board | None:
