@@ -173,10 +173,15 @@ TEST(what_is_no_probability_is_no_link) {
 TEST(a_wrong_delay_trace_is_named_with_its_line) {
     static const struct {
         const char *text, *where;
-    } cases[] = {{"", "d:1: the delay trace is empty"}, {"0,1\n5\n", "d:2: the line is not"},
-                 {"0,1\n\n", "d:2: the line is not"},   {"0,1\n0,2\n", "d:2: the line does not come after"},
-                 {"0,-1\n", "d:1: the line is not"},    {"0,3600001\n", "d:1: the line is not"},
-                 {"0,1,2\n", "d:1: the line is not"},   {"ms,delay\n", "d:1: the line is not"}};
+    } cases[] = {{"", "d:1: the delay trace is empty"},
+                 {"0,1\n5\n", "d:2: the line is not"},
+                 {"0,1\n\n", "d:2: the line is not"},
+                 {"0,1\n0,2\n", "d:2: the line does not come after"},
+                 {"0,-1\n", "d:1: the line is not"},
+                 {"0,3600001\n", "d:1: the line is not"},
+                 {"0,1,2\n", "d:1: the line is not"},
+                 {"ms,delay\n", "d:1: the line is not"},
+                 {"0,1\r\n5,2\r\n", "d:1: the line ends in CR LF"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         link_steps trace;
         char error[256] = "";

@@ -33,7 +33,10 @@ bool link_text_parse(const link_text_form *form, void *into, const char *name, c
     for (; !problem && text < end; number++) {
         const char *newline = memchr(text, '\n', (size_t)(end - text)), *line = text;
         text = newline ? newline + 1 : end;
-        problem = form->add(into, line, (size_t)((newline ? newline : end) - line));
+        const size_t count = (size_t)((newline ? newline : end) - line);
+        problem = form->add(into, line, count);
+        if (problem && problem != link_text_no_memory && count > 0 && line[count - 1] == '\r')
+            problem = "the line ends in CR LF; write plain newlines";
     }
     if (!problem)
         problem = number == 0 ? form->empty : form->check ? form->check(into) : NULL;
