@@ -396,9 +396,9 @@ install: build library ## install programs with man pages and completion, librar
 	@for l in $(LIBRARIES); do \
 		install -m 644 $(LIB)/$$l.a $(LIB)/$$l.so.$(XL_VERSION) $(DESTDIR)$(PREFIX)/lib && \
 		cp -P $(LIB)/$$l.$(XL_SO) $(LIB)/$$l.so $(DESTDIR)$(PREFIX)/lib; done
-	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(XL_VERSION)|' -e 's|@GCM_LIBS@|$(GCM_LIBS)|' transport/libxlink.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libxlink.pc
-	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(XL_VERSION)|' lib/driver/libxlink-udp.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libxlink-udp.pc
-	@python3 scripts/program-pages.py $(BIN) $(DESTDIR)$(PREFIX)/share $(XL_VERSION) $(notdir $(INSTALLED))
+	@umask 022; sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(XL_VERSION)|' -e 's|@GCM_LIBS@|$(GCM_LIBS)|' transport/libxlink.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libxlink.pc
+	@umask 022; sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(XL_VERSION)|' lib/driver/libxlink-udp.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libxlink-udp.pc
+	@umask 022; python3 scripts/program-pages.py $(BIN) $(DESTDIR)$(PREFIX)/share $(XL_VERSION) $(notdir $(INSTALLED))
 	@echo "installed below $(DESTDIR)$(PREFIX)"
 
 C_FILES = $(shell git ls-files '*.c' '*.h')

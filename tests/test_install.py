@@ -89,6 +89,13 @@ def test_programs_headers_libraries_and_the_pc_file_are_below_the_prefix(install
     assert f'#define XL_VERSION "{version}"' in re.sub(r" +", " ", HEADER.read_text())
 
 
+def test_everybody_can_read_what_root_installs_under_a_narrow_umask(installed: Installed, tmp_path: Path) -> None:
+    command = ["make", "-s", "install", f"DESTDIR={tmp_path}"]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, umask=0o077)
+    closed = [file for file in (tmp_path / "usr").rglob("*") if file.stat().st_mode & 0o044 != 0o044]
+    assert not closed
+
+
 def test_each_arena_finds_its_programs_below_the_prefix(installed: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "IN_CHECKOUT", False)
     monkeypatch.delenv(paths.BIN_VARIABLE, raising=False)
