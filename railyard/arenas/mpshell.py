@@ -157,8 +157,7 @@ class Mpshell(WallClock):
     started_by = ("unshare", "--net", "--")
 
     def check(self) -> None:
-        for name in self.program_names:
-            program(name)
+        confine.check_programs([program(name) for name in self.program_names])
         check_tools(TOOLS)
         capabilities = effective_capabilities()
         if not all(capabilities >> bit & 1 for bit in (CAP_NET_ADMIN, CAP_SYS_ADMIN)):

@@ -13,6 +13,8 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+from railyard.base.errors import UserError
+
 CAP_SETGID, CAP_SETUID, CAP_SETPCAP = 6, 7, 8
 NOBODY = "nobody"
 
@@ -43,6 +45,17 @@ def can_reach(files: Iterable[Path]) -> bool:
         for file in files
         for path in (file, *file.parents)
     )
+
+
+def check_programs(files: Iterable[Path]) -> None:
+    """Raises UserError if player and server are to run as NOBODY, who may not run one of these programs."""
+    who = user()
+    for file in files:
+        if who is not None and who.pw_name == NOBODY and not file.stat().st_mode & stat.S_IXOTH:
+            raise UserError(
+                f"{file} may be run by its owner alone, and player and server run as {NOBODY}; "
+                f"`chmod -R o+rX {file.parent}` lets them."
+            )
 
 
 def arguments(who: pwd.struct_passwd, capability: str | None = None) -> list[str]:
