@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import stat
 import subprocess
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import sim_program
 from quic_programs import Server, events, player_command, read_jsonl
 from railyard.base.paths import program
 from railyard.traces import find_pair
@@ -96,9 +96,7 @@ def simulate(folder: Path, session: str) -> float:
         "paths": [path],
         "player": player,
     }
-    (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
-    subprocess.run([program("xlink-sim"), folder / "job.json", "--out", folder / session], check=True, timeout=60)
-    summary = events(read_jsonl(folder / session / "player.jsonl"), "summary")[-1]
+    summary = events(read_jsonl(sim_program.simulate(folder / session, job) / "player.jsonl"), "summary")[-1]
     assert summary["transport"].get("early_data", False) == (session == "early_data")
     assert summary["transport"].get("resumed", False) == (session != "none")
     return float(summary["first_frame_s"])

@@ -271,8 +271,10 @@ def test_an_exhibit_whose_programs_failed_in_every_run_is_refused_in_one_sentenc
 CLAIM = "  - {id: ID, claim: c, theirs: t, figure: FIGURE, a: xlink+, b: sp, rule: RULE}\n"
 
 
-def of_fig11(folder: Path, **words: str) -> Done:
-    """fig11 with a claim more."""
+def of_fig11(folder: Path, made: Made, **words: str) -> Done:
+    """fig11 with a claim more, of the plays that there are."""
+    assert made["fig11"]
+    shutil.copytree(made.folder / "fig11" / "parts", folder / "made" / "parts")
     row = CLAIM
     for name, word in {"ID": "own-claim", "FIGURE": "rct_p99", "RULE": "worse", **words}.items():
         row = row.replace(name, word)
@@ -281,8 +283,8 @@ def of_fig11(folder: Path, **words: str) -> Done:
         return railyard("run", str(folder / "fig11.yaml"), "--size", "small", "--out", str(folder / "out"))
 
 
-def test_a_claim_more_in_an_exhibits_file_is_judged(tmp_path: Path) -> None:
-    good(of_fig11(tmp_path))
+def test_a_claim_more_in_an_exhibits_file_is_judged(tmp_path: Path, made: Made) -> None:
+    good(of_fig11(tmp_path, made))
     exhibit = load_exhibit(tmp_path / "out")
     assert [claim.id for claim in exhibit.claims][-2:] == ["xlink-median-better", "own-claim"]
     own = exhibit.claims[-1]
@@ -298,8 +300,8 @@ def test_a_claim_more_in_an_exhibits_file_is_judged(tmp_path: Path) -> None:
         ({"xlink+": "xlink++"}, "claim 'own-claim': there is no arm 'xlink++'"),
     ],
 )
-def test_a_claim_that_cannot_be_judged_is_refused(words: dict[str, str], says: str, tmp_path: Path) -> None:
-    done = of_fig11(tmp_path, **words)
+def test_a_claim_that_cannot_be_judged_is_refused(words: dict[str, str], says: str, tmp_path: Path, made: Made) -> None:
+    done = of_fig11(tmp_path, made, **words)
     assert done.returncode == 2 and says in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 

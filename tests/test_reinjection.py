@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,12 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import good
 from railyard.base.jsonl import read_jsonl
-from railyard.base.paths import program
 from railyard.gate.testing import Railyard, Result
 from railyard.studies.cost import Study
 from railyard.traces.library import list_pairs
+from sim_program import simulate
 
 OPPORTUNITY_BYTES = 1504
 TRACE_MS = 2000
@@ -99,8 +97,7 @@ def first_frame(folder: Path, reinjection: str) -> tuple[float, int]:
     job |= {
         "link_events": [{"t_s": 0.95, "path": "slow", "state": "down"}, {"t_s": 3.5, "path": "slow", "state": "up"}]
     }
-    command: list[str | Path] = [program("xlink-sim"), "-", "--out", folder]
-    subprocess.run(command, input=json.dumps(job), text=True, check=True, timeout=60)
+    simulate(folder, job)
     player, server = (read_jsonl(folder / name)[-1] for name in ("player.jsonl", "server.jsonl"))
     assert player["outcome"] == "complete"
     return float(player["first_frame_s"]), int(server["reinjected_bytes"])
@@ -157,9 +154,7 @@ def download_s(folder: Path, paths: list[dict[str, Any]], size: int, scheme: str
     player = {"video_bytes": size, "chunk_bytes": size, "bitrate_bps": max(10_000, 8 * size)}
     job = {"seed": 1, "time_limit_s": 600, "scheme": scheme, "primary": primary, "paths": paths, "player": player}
     job |= {"link_logs": False, "null_crypto": True}
-    command: list[str | Path] = [program("xlink-sim"), "-", "--out", folder / "out"]
-    good(subprocess.run(command, input=json.dumps(job), text=True, capture_output=True, check=False, timeout=120))
-    events = read_jsonl(folder / "out" / "player.jsonl")
+    events = read_jsonl(simulate(folder / "out", job) / "player.jsonl")
     return next(float(event["rct_s"]) for event in events if event["event"] == "chunk_done")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -199,11 +200,13 @@ def test_virtual_time_is_compared_chunk_by_chunk_until_a_run_parts(tmp_path: Pat
 
 
 def test_the_ratio_of_medians_has_an_interval_over_the_runs(tmp_path: Path) -> None:
-    wall = written(tmp_path / "wall", *(FakeRun(seed=seed, rct_s=[1.0] * 3) for seed in range(1, 17)))
+    fast = written(tmp_path / "wall", *(FakeRun(seed=seed, rct_s=[1.0] * 3) for seed in range(1, 17)))
+    wall = [replace(run, player_start_s=run.seed / 1000) for run in fast]
     kernel = written(tmp_path / "kernel", *(FakeRun(seed=seed, rct_s=[seed / 8] * 3) for seed in range(1, 17)))
     [row] = compare(kernel, wall, arena="kernel")
     assert row.ratio_interval is not None
     assert row.ratio_interval.value == row.ratio == 1.0
+    assert row.start_lag_ms == pytest.approx(8.5), "the mean of 1 to 16"
     assert 0.25 < row.ratio_interval.low < 0.875 and 1.125 < row.ratio_interval.high < 1.875
 
 

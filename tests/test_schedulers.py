@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from quic_programs import read_jsonl
 from railyard.base.errors import UserError
 from railyard.base.paths import program
 from railyard.experiment.model import KERNEL_CONGESTION, load_experiment
@@ -17,6 +18,7 @@ from railyard.results.oracle import OraclePath, rct_s
 from railyard.run.resolve import resolve
 from railyard.traces import find_pair
 from railyard.traces.trace import read_trace
+from sim_program import simulate
 
 Job = dict[str, Any]
 
@@ -31,23 +33,6 @@ def flat_job(folder: Path, delays_ms: tuple[float, ...], **members: Any) -> Job:
     return {"scheme": "vanilla-mp", "time_limit_s": 60, "paths": paths, "player": player, "link_logs": False} | members
 
 
-def simulate(folder: Path, job: Job) -> Path:
-    done = subprocess.run(
-        [program("xlink-sim"), "-", "--out", folder],
-        input=json.dumps(job),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    return folder
-
-
-def records(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text().splitlines()]
-
-
 def events(out: Path, side: str, name: str) -> list[dict[str, Any]]:
     text = next(out.glob(f"qlog/*_{side}.sqlog")).read_text()
     found = [json.loads(record) for record in text.split("\x1e") if f'"{name}"' in record]
@@ -55,11 +40,11 @@ def events(out: Path, side: str, name: str) -> list[dict[str, Any]]:
 
 
 def rcts(out: Path) -> list[float]:
-    return sorted(r["rct_s"] for r in records(out / "player.jsonl") if r["event"] == "chunk_done")
+    return sorted(r["rct_s"] for r in read_jsonl(out / "player.jsonl") if r["event"] == "chunk_done")
 
 
 def path_bytes(out: Path) -> list[int]:
-    return [path["bytes_received"] for path in records(out / "player.jsonl")[-1]["paths"]]
+    return [path["bytes_received"] for path in read_jsonl(out / "player.jsonl")[-1]["paths"]]
 
 
 def test_every_scheduler_with_every_controller_plays_a_subway_to_its_end(tmp_path: Path) -> None:
@@ -75,7 +60,7 @@ def test_every_scheduler_with_every_controller_plays_a_subway_to_its_end(tmp_pat
             job = flat_job(tmp_path, (), scheduler=scheduler, cc=cc, seed=1, null_crypto=True) | {"paths": paths}
             job["player"] |= {"video_bytes": 3_000_000, "verify": True}
             out = simulate(tmp_path / f"{scheduler}-{cc}", job)
-            assert records(out / "player.jsonl")[-1]["outcome"] == "complete", (scheduler, cc)
+            assert read_jsonl(out / "player.jsonl")[-1]["outcome"] == "complete", (scheduler, cc)
             seen[scheduler, cc] = rcts(out)
     for cc in CONTROLLERS:
         # Without re-injection xlink is min-RTT, and a send window of megabytes leaves BLEST nothing to do.
@@ -122,7 +107,7 @@ def test_players_of_lia_leave_a_single_path_player_more_than_players_of_cubic(tm
         job = flat_job(tmp_path, (15, 20), cc=cc, players=players, null_crypto=True)
         job["player"] |= {"video_bytes": 30_000_000, "bitrate_bps": 100_000_000, "chunk_bytes": 2_000_000}
         out = simulate(tmp_path / cc, job | {"time_limit_s": 20})
-        return sum(int(records(out / f"player-{i}.jsonl")[-1]["bytes"]) for i in (2, 3))
+        return sum(int(read_jsonl(out / f"player-{i}.jsonl")[-1]["bytes"]) for i in (2, 3))
 
     assert bytes_of_single_paths("lia") > 1.1 * bytes_of_single_paths("cubic")
 
@@ -176,7 +161,7 @@ def test_the_clairvoyant_scheduler_comes_near_the_oracle_and_no_other_does(tmp_p
     over: dict[str, list[float]] = {}
     for scheduler in SCHEDULERS:
         job, known = fading_job(tmp_path, scheduler=scheduler)
-        chunks = records(simulate(tmp_path / scheduler, job) / "player.jsonl")
+        chunks = read_jsonl(simulate(tmp_path / scheduler, job) / "player.jsonl")
         asked = {record["chunk"]: record["t"] for record in chunks if record["event"] == "request"}
         done = {record["chunk"]: record["rct_s"] for record in chunks if record["event"] == "chunk_done"}
         # Before that the windows grow, whatever the scheduler.

@@ -13,9 +13,10 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,7 +34,8 @@ from railyard.results import differences
 from railyard.results.aggregate import write_parquet
 from railyard.results.records import Run, load_campaign, load_run
 from railyard.serve import connections, figures, leaderboard, starting, store
-from railyard.serve.work import PATIENCE_S, UnfinishedError, Work
+from railyard.serve.figures import distribution, where
+from railyard.serve.work import UnfinishedError, Work
 from railyard.stats.intervals import Interval
 from web_server import WAIT_S, Make, Server, campaign
 
@@ -83,6 +85,24 @@ def test_a_chunk_that_was_never_requested_leads_nowhere_and_quantiles_are_neares
     assert f'href="/run/campaign/{cut.run_id}?chunk=4#chunk">explain chunk 4<' in text
     row = re.search(r"time limit</td>\n(.*)</tr>", text)
     assert row is not None and re.findall(r'"n">([^<]*)', row[1])[2:4] == ["0.800", "≥ 60.000"], "4th and 8th of 8"
+
+
+def test_a_distribution_of_many_requests_has_each_of_the_slowest_and_counts_those_that_never_came(
+    make_campaign: Make,
+) -> None:
+    slow = FakeRun(rct_s=[ms / 1000 for ms in range(1, 2001)], unfinished_s=[9.0] * 500, outcome="time_limit")
+    known = store.Store(make_campaign(slow).parent).find("campaign")
+
+    def drawn(name: str) -> dict[str, list[float]]:
+        drawing = distribution(known, name, *where([], []))
+        assert drawing is not None
+        [trace] = json.loads(drawing.json)["data"]
+        return {axis: trace[axis] for axis in "xy"}
+
+    rct = drawn("rct")
+    assert rct["x"][-40:] == pytest.approx([ms / 1000 for ms in range(1961, 2001)])
+    assert (rct["x"][0], rct["y"][0], rct["y"][-1]) == (0.001, 1 / 2500, 0.8) and len(rct["x"]) < 250
+    assert drawn("redundancy") == {"x": [pytest.approx(5.0)], "y": [1.0]}, "in percent"
 
 
 def test_the_comparison_is_that_of_the_command(server: Server) -> None:
@@ -208,6 +228,16 @@ def test_whoever_holds_many_connections_keeps_nobody_out(make_campaign: Make) ->
             assert status_of("/campaign/campaign", port) in (200, 202)
         process.terminate()
         assert process.stderr is not None and process.stderr.read() == ""
+
+
+def test_a_connection_too_many_ends_the_oldest(make_campaign: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 2)
+    with Server(make_campaign(FakeRun()).parent) as server, ExitStack() as held:
+        place = ("127.0.0.1", server.port)
+        first, second, _ = (held.enter_context(socket.create_connection(place, WAIT_S / 4)) for _ in range(3))
+        assert first.recv(1) == b""
+        second.sendall(f"GET /nowhere HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode())
+        assert second.recv(12) == b"HTTP/1.1 404"
 
 
 @pytest.mark.parametrize("sent", ["", "GET / HTTP/1.1\r\n", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\na"])
@@ -370,26 +400,28 @@ def test_runs_that_cannot_be_read_end_the_wait_with_a_sentence(
 
 
 def test_a_long_computation_that_fails_is_told_once_and_then_tried_again(caplog: pytest.LogCaptureFixture) -> None:
-    begun: list[float] = []
+    begun, may_end = [], threading.Event()
 
     def fail() -> None:
-        begun.append(time.monotonic())
-        time.sleep(2 * PATIENCE_S)
+        begun.append(may_end.wait(WAIT_S))
         raise UserError("it cannot be done")
 
     async def asked() -> None:
         work = Work()
         for _ in range(2):
+            may_end.clear()
             with pytest.raises(UnfinishedError):
                 await work.made("key", fail, "wait")
-            await asyncio.sleep(4 * PATIENCE_S)
+            may_end.set()
             with pytest.raises(UserError, match="it cannot be done"):
-                await work.made("key", fail, "wait")
+                while True:
+                    with suppress(UnfinishedError):
+                        await work.made("key", fail, "wait")
         work.end()
 
     asyncio.run(asked())
     gc.collect()
-    assert len(begun) == 2 and caplog.records == [], "nothing on the terminal"
+    assert begun == [True] * 2 and caplog.records == [], "nothing on the terminal"
 
 
 def test_a_void_run_that_was_repeated_is_read_again(make_campaign: Make) -> None:
@@ -530,6 +562,24 @@ def test_a_figure_that_tables_show_without_an_interval_is_ranked(make_campaign: 
     of_p95 = [(row["scheme"], row["value"], row["low"]) for row in rows if row["figure"] == "rct_p95"]
     assert of_p95 == [("sp", 0.26, None), ("xlink", 0.26, None)]
     assert "0.26 s</td>" in (out.parent / "b" / "index.html").read_text()
+
+
+def test_a_board_counts_plays_of_each_scheme_and_draws_to_the_largest_end(make_campaign: Make) -> None:
+    known = store.Store(campaign(make_campaign).parent).find("campaign")
+    board = leaderboard.board_of(known, leaderboard.figure_named("rct_median"))
+    assert board is not None and board.about == "7 plays of each scheme over 1 pair of traces"
+    levels = [row.level for row in board.rankings[0].rows]
+    scale = leaderboard.WIDTH / max(level.high for level in levels)
+    assert levels[0].high < levels[1].value < levels[1].high
+    for row in board.rankings[0].rows:
+        assert row.picture == pytest.approx([scale * end for end in (row.level.low, row.level.value, row.level.high)])
+
+
+def test_schemes_with_equally_many_places_are_ranked_over_those_that_all_of_them_played(make_campaign: Make) -> None:
+    seeds = {"sp": (1, 2), "xlink": (2, 3), "few": (2,)}
+    out = make_campaign(*(FakeRun(label=label, seed=seed) for label, own in seeds.items() for seed in own))
+    runs, left_out = leaderboard.at_common_places(load_campaign(out)[1])
+    assert sorted((run.label, run.seed) for run in runs) == [("sp", 2), ("xlink", 2)] and left_out == ["few"]
 
 
 def test_lower_bounds_share_a_place(make_campaign: Make) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from conftest import good
+from quic_programs import read_jsonl
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, program
 from railyard.traces import Pair, find_pair
@@ -78,16 +79,12 @@ def fingerprint(out: Path) -> dict[str, str]:
     return {str(path.relative_to(out)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def records(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text().splitlines()]
-
-
 def summary(out: Path, player: str = "player") -> dict[str, Any]:
-    return records(out / f"{player}.jsonl")[-1]
+    return read_jsonl(out / f"{player}.jsonl")[-1]
 
 
 def rcts(out: Path, player: str = "player") -> list[float]:
-    return [r["rct_s"] for r in records(out / f"{player}.jsonl") if r["event"] == "chunk_done"]
+    return [r["rct_s"] for r in read_jsonl(out / f"{player}.jsonl") if r["event"] == "chunk_done"]
 
 
 @contextmanager
@@ -149,7 +146,7 @@ def test_all_outputs_are_there_and_nothing_of_the_machine_is_in_them(tmp_path: P
     everything = b"".join((out / name).read_bytes() for name in names)
     assert str(tmp_path).encode() not in everything
     assert str(subway.paths[0].uplink.parent).encode() not in everything
-    start = records(out / "player.jsonl")[0]
+    start = read_jsonl(out / "player.jsonl")[0]
     assert (start["t"], start["event"], start["monotonic_us"], start["argv"]) == (0, "start", 0, ["xlink-sim"])
 
 
@@ -259,7 +256,7 @@ def test_migration_leaves_a_path_that_goes_dark(tmp_path: Path) -> None:
     job["paths"][0] |= {"up": str(dark), "down": str(dark)}
     job["player"]["video_bytes"] = 2_000_000
     out = simulate(tmp_path, job)
-    moves = [(r["from"], r["to"]) for r in records(out / "player.jsonl") if r["event"] == "migrate"]
+    moves = [(r["from"], r["to"]) for r in read_jsonl(out / "player.jsonl") if r["event"] == "migrate"]
     assert moves == [("wifi", "lte")]
     assert summary(out)["outcome"] == "complete"
 
@@ -272,19 +269,19 @@ def test_players_that_share_links_slow_each_other_and_those_with_own_links_do_no
     own = simulate(tmp_path / "own", job | {"players": [{}, {"start_s": 0.25, "own_links": True}]})
     assert rcts(own)[0] == rcts(alone)[0] and rcts(own) == rcts(alone)
     assert sum(rcts(shared)) > 1.2 * sum(rcts(alone))
-    second = records(shared / "player-2.jsonl")[0]
+    second = read_jsonl(shared / "player-2.jsonl")[0]
     assert second["monotonic_us"] == 250_000 and second["seed"] == 2
     assert sum(rcts(own, "player-2")) == pytest.approx(sum(rcts(alone)), rel=0.1)
     paths = json.loads((own / "mpshell.json").read_text())["paths"]
     assert [path.get("player") for path in paths] == [None, 2]
-    closed = [r for r in records(own / "server.jsonl") if r["event"] == "connection_closed"]
+    closed = [r for r in read_jsonl(own / "server.jsonl") if r["event"] == "connection_closed"]
     assert sorted(r["conn"] for r in closed) == [0, 1]
 
 
 def test_every_player_has_its_own_scheme_and_settings(tmp_path: Path, subway: Pair) -> None:
     players = [{}, {"scheme": "sp", "primary": "lte", "player": {"concurrency": 2}}]
     out = simulate(tmp_path, make_job(subway, players=players))
-    one, two = records(out / "player.jsonl")[0], records(out / "player-2.jsonl")[0]
+    one, two = read_jsonl(out / "player.jsonl")[0], read_jsonl(out / "player-2.jsonl")[0]
     assert (one["scheme"], one["concurrency"], one["paths"][0]["name"]) == ("xlink", 1, "wifi")
     assert (two["scheme"], two["concurrency"], two["paths"][0]["name"]) == ("sp", 2, "lte")
     assert summary(out)["transport"]["multipath"] and not summary(out, "player-2")["transport"]["multipath"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ import pytest
 import yaml
 
 from railyard.base.jsonl import read_jsonl
-from railyard.base.paths import program
 from railyard.cli.traces import ModelName
 from railyard.traces import pair_stats, sha256_file, trace_stats
 from railyard.traces.delay import rtt_over_time
@@ -25,6 +22,7 @@ from railyard.traces.parameters import DipLevel, MobilityModel
 from railyard.traces.presets import mobility_models
 from railyard.traces.stats import dip_runs, rtt_stats
 from railyard.traces.trace import Trace, TraceError
+from sim_program import simulate
 from trace_files import GENERATED, in_memory, railyard_traces, write
 
 COMPARED = ("subway-1", "hsr-1", "subway-4", "walking-1", "driving-sa-1")
@@ -108,9 +106,7 @@ def first_frame_ms(path: dict[str, Any], place_ms: int, out: Path) -> float:
     """From the player's start, over this path alone."""
     player = {"video_bytes": 8_000, "chunk_bytes": 8_000, "bitrate_bps": 1_000_000}
     job = {"seed": 1, "time_limit_s": 20, "scheme": "sp", "link_logs": False, "start_offset_ms": place_ms}
-    command: list[str | Path] = [program("xlink-sim"), "-", "--out", out]
-    text = json.dumps(job | {"paths": [path], "player": player})
-    subprocess.run(command, input=text, text=True, check=True, timeout=60)
+    simulate(out, job | {"paths": [path], "player": player})
     return 1000 * float(read_jsonl(out / "player.jsonl")[-1]["first_frame_s"])
 
 

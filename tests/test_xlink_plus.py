@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from quic_programs import read_jsonl
 from railyard.base.paths import program
+from sim_program import simulate
 
 SECOND = 1000
 
@@ -34,21 +36,14 @@ def dark_at_first(tmp_path: Path) -> list[dict[str, Any]]:
 def play(folder: Path, paths: list[dict[str, Any]], scheme: str) -> Path:
     player = {"video_bytes": 20_000_000, "bitrate_bps": 8_000_000, "chunk_bytes": 524_288, "verify": True}
     job = {"time_limit_s": 40, "scheme": scheme, "paths": paths, "player": player, "qlog": True}
-    (folder / "job.json").write_text(json.dumps(job))
-    out = folder / scheme
-    subprocess.run([program("xlink-sim"), folder / "job.json", "--out", out], check=True, timeout=60)
-    return out
-
-
-def lines(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text().splitlines()]
+    return simulate(folder / scheme, job)
 
 
 def test_a_dark_primary_path_does_not_hold_up_the_start(tmp_path: Path, dark_at_first: list[dict[str, Any]]) -> None:
-    without = lines(play(tmp_path, dark_at_first, "xlink-lean") / "player.jsonl")[-1]
+    without = read_jsonl(play(tmp_path, dark_at_first, "xlink-lean") / "player.jsonl")[-1]
     assert without["first_frame_s"] > 2, "the second path is tried after 2 s"
     out = play(tmp_path, dark_at_first, "xlink+")
-    events = lines(out / "player.jsonl")
+    events = read_jsonl(out / "player.jsonl")
     summary = events[-1]
     # 20 ms until the second attempt, then handshake, request and first frame at 80 ms a round trip.
     assert 0.18 < summary["first_frame_s"] < 0.8
@@ -58,14 +53,14 @@ def test_a_dark_primary_path_does_not_hold_up_the_start(tmp_path: Path, dark_at_
     received = {path["name"]: path["bytes_received"] for path in summary["paths"]}
     assert received["lte"] > 1_000_000 and received["wifi"] > 1_000_000
     # The server also saw the loser, once the path carried packets, and got its close.
-    closed = [e for e in lines(out / "server.jsonl") if e["event"] == "connection_closed"]
+    closed = [e for e in read_jsonl(out / "server.jsonl") if e["event"] == "connection_closed"]
     assert len(closed) >= 1
 
 
 def test_a_primary_path_that_answers_is_the_only_one_tried(tmp_path: Path, dark_at_first: list[dict[str, Any]]) -> None:
     swapped = [dark_at_first[1] | {"technology": "wifi", "delay_ms": 5}, dark_at_first[0] | {"technology": "lte"}]
     out = play(tmp_path, swapped, "xlink+")
-    assert lines(out / "player.jsonl")[-1]["outcome"] == "complete"
+    assert read_jsonl(out / "player.jsonl")[-1]["outcome"] == "complete"
     assert len(list((out / "qlog").glob("*_client.sqlog"))) == 1
 
 
@@ -78,5 +73,5 @@ def test_all_paths_dark_is_one_failure(tmp_path: Path, dark_at_first: list[dict[
     command: list[str | Path] = [program("xlink-sim"), tmp_path / "job.json", "--out", tmp_path / "out"]
     done = subprocess.run(command, check=False, timeout=60)
     assert done.returncode == 2
-    summary = lines(tmp_path / "out" / "player.jsonl")[-1]
+    summary = read_jsonl(tmp_path / "out" / "player.jsonl")[-1]
     assert summary["outcome"] == "connect_failed" and summary["message"] == "no answer from the server"

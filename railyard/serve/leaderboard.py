@@ -72,9 +72,8 @@ class Row:
         return low, value, high
 
     def record(self) -> dict[str, Any]:
-        known = self.level.known
-        finite = {name: getattr(self.level, name) for name in ("low", "high")}
-        ends = {name: end if known and math.isfinite(end) else None for name, end in finite.items()}
+        both = {"low": self.level.low, "high": self.level.high}
+        ends = {name: end if math.isfinite(end) else None for name, end in both.items()}
         value = {"value": self.level.value, "at_least": self.level.at_least}
         which = {"figure": self.figure.name, "place": self.place, "scheme": self.label}
         return which | value | ends | {"verdict": self.verdict}
