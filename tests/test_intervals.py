@@ -350,5 +350,7 @@ def test_the_simulation_of_coverage_knows_its_truth_and_raises_no_false_alarm() 
     median = found.figures["RCT median"]
     assert median.known == 20 and median.covered >= 17
     assert found.false_alarms.false <= 3 and found.false_alarms.trials == 20
+    assert min(found.differences[name].covered for name in ("RCT median", "rebuffer rate")) >= 17
+    assert found.faster.covered >= 17 and found.faster.false >= 8, "a difference that there is is found"
     text = coverage.markdown([found])
     assert "| 2 s | 8 pairs, each 6 starts in 120 s | 8 |" in text and "n too small" in text

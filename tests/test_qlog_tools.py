@@ -307,6 +307,16 @@ def test_two_ends_are_drawn_on_the_clock_of_the_machine() -> None:
     assert drawn.data[1].name == "client, path &lt;b&gt;0 (b), sent", "names are another program's"
 
 
+def test_logs_without_a_common_clock_begin_together() -> None:
+    """Some stacks write times since 1970."""
+    logs = [
+        AnyQlog(name, name, at, {"0": PathOfLog([SentPacket("1RTT", 0, time_ms, 100)])})
+        for name, at, time_ms in (("client", 1000.0, 500.0), ("server", None, 1.7e12))
+    ]
+    for trace in timeline.draw(logs).data:
+        assert next(x for x, y in zip(trace.x, trace.y, strict=True) if y) == 0, trace.name
+
+
 @pytest.mark.parametrize("time_ms", [-5.0, 1e18, 1e300])
 def test_strange_times_are_drawn_in_few_bins(time_ms: float) -> None:
     path = PathOfLog([SentPacket("1RTT", 0, 0.0, 100), SentPacket("1RTT", 1, time_ms, 100)])

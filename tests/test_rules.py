@@ -202,12 +202,12 @@ def test_virtual_time_is_compared_chunk_by_chunk_until_a_run_parts(tmp_path: Pat
 def test_the_ratio_of_medians_has_an_interval_over_the_runs(tmp_path: Path) -> None:
     fast = written(tmp_path / "wall", *(FakeRun(seed=seed, rct_s=[1.0] * 3) for seed in range(1, 17)))
     wall = [replace(run, player_start_s=run.seed / 1000) for run in fast]
-    kernel = written(tmp_path / "kernel", *(FakeRun(seed=seed, rct_s=[seed / 8] * 3) for seed in range(1, 17)))
+    kernel = written(tmp_path / "kernel", *(FakeRun(seed=seed, rct_s=[seed / 4] * 3) for seed in range(1, 17)))
     [row] = compare(kernel, wall, arena="kernel")
     assert row.ratio_interval is not None
-    assert row.ratio_interval.value == row.ratio == 1.0
+    assert row.ratio_interval.value == row.ratio == 2.0
     assert row.start_lag_ms == pytest.approx(8.5), "the mean of 1 to 16"
-    assert 0.25 < row.ratio_interval.low < 0.875 and 1.125 < row.ratio_interval.high < 1.875
+    assert 0.5 < row.ratio_interval.low < 1.75 and 2.25 < row.ratio_interval.high < 3.75
 
 
 def test_a_figure_of_the_wall_clock_is_within_the_range_of_sims_starts_and_its_bound(tmp_path: Path) -> None:

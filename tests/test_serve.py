@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import gc
 import json
 import os
@@ -17,6 +18,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,6 +35,7 @@ from railyard.base.paths import programs_dir
 from railyard.results import differences
 from railyard.results.aggregate import write_parquet
 from railyard.results.records import Run, load_campaign, load_run
+from railyard.run.folders import LOCK
 from railyard.serve import connections, figures, leaderboard, starting, store
 from railyard.serve.figures import distribution, where
 from railyard.serve.work import UnfinishedError, Work
@@ -378,6 +381,37 @@ def test_a_campaign_under_way_is_told_and_its_runs_are_read_once(make_campaign: 
         FakeRun(seed=9).write(out / "runs")
         page = server.get("/campaign/campaign")
         assert page.status == 200 and "complete" in page.text and "subway-1--xlink--s9" in page.text
+
+
+def test_a_run_that_no_table_has_yet_is_counted(make_campaign: Make) -> None:
+    out = campaign(make_campaign)
+    record = json.loads((out / "campaign.json").read_text())
+    new = FakeRun(seed=9)
+    new.write(out / "runs")
+    (out / "campaign.json").write_text(json.dumps(record | {"runs": [*record["runs"], new.run_id]}))
+    assert store.Store(out.parent).find("campaign").ask("SELECT count(*) FROM runs") == [(15,)]
+
+
+def test_campaigns_under_way_come_first_with_the_time_left_by_the_runs_since_their_start(make_campaign: Make) -> None:
+    """Two of four runs are from before it was started again, two took 20 s, two are missing."""
+    out = make_campaign(*(FakeRun(seed=seed) for seed in range(1, 5)))
+    record = json.loads((out / "campaign.json").read_text())
+    record["runs"] += ["missing", "missing-too"]
+    begin = datetime(2026, 1, 2, tzinfo=UTC)
+    others = [shutil.copytree(out, out.parent / name) for name in ("earlier", "later")]
+    for minutes, folder in enumerate((out, *others)):
+        moment = begin + timedelta(minutes=minutes)
+        (folder / "campaign.json").write_text(json.dumps(record | {"started": moment.isoformat()}))
+    for run, after_s in zip(sorted((out / "runs").iterdir()), (-3600, -3500, 10, 20), strict=True):
+        os.utime(run / "run.json", (begin.timestamp() + after_s,) * 2)
+    with (out / LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        rows, _ = store.Store(out.parent).overviews()
+    assert [(row.name, row.running, row.left) for row in rows] == [
+        ("campaign", True, "about 20 s left"),
+        ("later", False, ""),
+        ("earlier", False, ""),
+    ]
 
 
 def test_runs_that_cannot_be_read_end_the_wait_with_a_sentence(
