@@ -24,8 +24,9 @@ from cryptography.x509.oid import NameOID
 from conftest import good
 from in_process import railyard
 from railyard.base.errors import UserError
-from railyard.report import timeline
+from railyard.report import perfetto, timeline
 from railyard.results.anyqlog import MOST_BYTES, AnyQlog, PathOfLog, SentPacket, read_any_qlog
+from railyard.results.explain.flight import Packet, Piece
 from railyard.results.qlogdiff import events
 
 QUIC_GO = Path(__file__).parent / "data" / "quic-go_client.sqlog"
@@ -304,7 +305,18 @@ def test_two_ends_are_drawn_on_the_clock_of_the_machine() -> None:
     drawn = timeline.draw([early, late])
     first, second = (next(x for x, y in zip(trace.x, trace.y, strict=True) if y) for trace in drawn.data)
     assert second - first == pytest.approx(2.0, abs=0.03)
+    trace = json.loads(perfetto.document_of_logs([early, late]))["traceEvents"]
+    assert [event["ts"] for event in trace if event["ph"] == "X"] == [0.5e6, 2.5e6]
     assert drawn.data[1].name == "client, path &lt;b&gt;0 (b), sent", "names are another program's"
+
+
+def test_an_arrow_leads_from_the_first_packet_with_a_frame_to_its_copy() -> None:
+    """Not from the packet in which it was sent again after a loss."""
+    frame = [Piece(0, 0, 100)]
+    sent = [(2, Packet("wifi", number, float(number), frame)) for number in (0, 1)]
+    copy = (3, Packet("lte", 0, 2.0, frame, copies={(0, 0)}))
+    begin, end = perfetto._flows([copy, *sent])
+    assert [(one["ph"], one["pid"], one["ts"]) for one in (begin, end)] == [("s", 2, 0.0), ("f", 3, 2e6)]
 
 
 def test_logs_without_a_common_clock_begin_together() -> None:
