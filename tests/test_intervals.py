@@ -281,6 +281,20 @@ def test_a_difference_to_censored_values_holds_whatever_they_were() -> None:
     assert better.interval.text().startswith("≤ -0.98 [")
 
 
+def test_the_p_of_a_difference_to_censored_values_is_that_of_their_worst_values() -> None:
+    """Ours have a median of 1 to 1.9, and theirs of 2: no resample of the worst values comes near to theirs."""
+    layout, generator = Layout.of_independent(60), np.random.default_rng(13)
+    worst = generator.normal(1.9, 0.1, size=60)
+    low, high, theirs = (
+        bounds_of(worst - 0.9, layout)[0],
+        bounds_of(worst, layout)[0],
+        bounds_of(np.full(60, 2), layout),
+    )
+    found, of_worst = (changes.change(ours, theirs, layout) for ours in ((low, high), (high, high)))
+    assert found is not None and of_worst is not None
+    assert found.p_less == of_worst.p_less > 1e-12
+
+
 @pytest.mark.parametrize("of_upper", [False, True])
 def test_a_difference_is_a_bound_if_a_censored_value_can_move_it_by_one_place(of_upper: bool) -> None:
     """Ours are 1 to 61, of which one, a bound, may be on the other side of the median; theirs are 100."""

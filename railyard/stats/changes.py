@@ -90,22 +90,24 @@ def change(
     lows, highs = how(ours[0], theirs[1]), how(ours[1], theirs[0])
     lows, highs = np.where(np.isnan(lows), -math.inf, lows), np.where(np.isnan(highs), math.inf, highs)
     at_least, at_most = bool(highs[0] > value), bool(lows[0] < value)
-    lows, highs = lows[1:], highs[1:]
     wide, inner = (
-        Interval(value, *ends(lows, highs, layout, level), at_least=at_least, at_most=at_most)
+        Interval(value, *ends(lows[1:], highs[1:], layout, level), at_least=at_least, at_most=at_most)
         for level in (LEVEL, 1 - 2 * (1 - LEVEL))
     )
-    p_less, p_more = _p_value(highs, value, layout), _p_value(-lows, -value, layout)
+    p_less, p_more = _p_value(highs, layout), _p_value(-lows, layout)
     return Change(wide, p_less, p_more, inner, layout.units, layout.unit_words)
 
 
-def _p_value(samples: Reals, value: float, layout: Layout) -> float:
-    """One-sided p of "not below zero": the level at which the interval's upper end would be zero.
+def _p_value(bounds: Reals, layout: Layout) -> float:
+    """One-sided p of "not below zero", from an upper bound under each row of weights: the level at which the interval's
+    upper end would be zero.
 
-    If no resample reaches zero, the share comes from a normal distribution with the resamples' mean and deviation.
+    If no resample reaches zero, the share comes from a normal distribution with the sample's value and the resamples'
+    deviation.
     """
     if not carries_ends(layout):
         return 1.0
+    value, samples = float(bounds[0]), bounds[1:]
     share = (int(np.count_nonzero(samples >= 0)) + 1) / (len(samples) + 1)
     finite = samples[np.isfinite(samples)]
     if share * (len(samples) + 1) <= 1 and len(finite) == len(samples):
