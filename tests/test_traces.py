@@ -199,6 +199,8 @@ def test_statistics_have_every_opportunity_that_a_loop_replays() -> None:
     """The last timestamp of this trace has all of its opportunities: 84 a second, as the emulator delivers them."""
     stats = trace_stats(in_memory([1000] * 84))
     assert stats.mean_mbps == pytest.approx(84 * 1504 * 8 / 1e6) and stats.below_1mbps == 0
+    both = pair_stats(in_memory([1000] * 84), in_memory([1000] * 84))
+    assert both.both_in_dip == both.both_in_dip_if_independent == 0
     for times in ([0, 0, 500, 1000], [1000] * 3, [1, 999, 1500, 2000, 2000]):
         assert in_memory(times).counts(500).sum() == len(times)
 

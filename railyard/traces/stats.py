@@ -158,8 +158,10 @@ def trace_stats(trace: Trace) -> TraceStats:
 def pair_stats(first: Trace, second: Trace) -> PairStats:
     """All figures of two traces."""
     duration_ms = min(first.period_ms, second.period_ms)
-    one = first.rate_mbps(SECOND_MS, duration_ms=duration_ms)
-    other = second.rate_mbps(SECOND_MS, duration_ms=duration_ms)
+    begin_ms = duration_ms if first.period_ms == second.period_ms else 0  # any loop but the first, as in trace_stats()
+    one, other = (
+        trace.rate_mbps(SECOND_MS, duration_ms=duration_ms, start_offset_ms=begin_ms) for trace in (first, second)
+    )
     varies = one.std() > 0 and other.std() > 0
     one_dips, other_dips = one < DIP_MBPS, other < DIP_MBPS
     return PairStats(
