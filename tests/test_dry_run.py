@@ -106,6 +106,16 @@ def test_qlogs_take_space_and_of_the_worst_less(tmp_path: Path) -> None:
     assert none < worst < every and (every - none) == pytest.approx(9 * (worst - none))
 
 
+def test_a_video_that_the_links_cannot_carry_costs_what_they_carry(tmp_path: Path) -> None:
+    checked, document = load_experiment(experiment(tmp_path, seeds=1))
+    [spec, *_] = resolve(checked, document)
+    one, huge = (
+        estimate([spec.model_copy(update={"player": spec.player.model_copy(update={"bitrate_bps": rate})})], "all", 1)
+        for rate in (200_000_000, 1_000_000_000)
+    )
+    assert one == huge and one.seconds < 5, "10 s of 20 Mbps are 25 MB, and 2 s of video 50 and 250 MB"
+
+
 def test_small_runs_tell_what_a_run_costs_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a machine that takes twice as long as the other one, and twice the space."""
     usual = rates(tmp_path, "sim")[0]

@@ -117,7 +117,7 @@ class Sim(Arena):
     starts_late = True
     has_foresight = True
     s_per_run = 0.03
-    s_per_video_mb = 0.02
+    s_per_video_mb = 0.015
     program_names = (PROGRAM,)
 
     def refuses(self, scheme: str) -> str | None:

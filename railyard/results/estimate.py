@@ -1,8 +1,8 @@
 """Estimates a campaign before its first run: time and disk space.
 
 On the wall clock a run takes as long as its video and its stalls, which are unknown and left out. In virtual time a run
-costs something by itself, and each byte of its video: as measured on another machine, times the ratio of recorded runs
-in the folder of results to that if there are enough of them.
+costs something by itself, and each byte of its video that the links can carry within its time limit: as measured on
+another machine, times the ratio of recorded runs in the folder of results to that if there are enough of them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from railyard.results.listing import disk_bytes, size_words
 from railyard.run.arena import arena_of
 from railyard.run.repetition import planned_s
 from railyard.run.runspec import RunSpec
+from railyard.traces.trace import read_trace
 
 MOST_RUNS = 40  # recorded runs that an estimate looks at
 FEWEST_RUNS = 4
@@ -108,11 +110,24 @@ def rates(results: Path, arena: str) -> tuple[Rates, str]:
     return here, f"{len(recorded)} recorded runs of {arena} in {results.name}/"
 
 
+def _carried(specs: Sequence[RunSpec]) -> list[float]:
+    """For each run the bytes of its video, or those that all of its links carry within its time limit."""
+
+    @cache
+    def bytes_a_s(trace: Path) -> float:
+        return read_trace(trace).mean_mbps * 1e6 / 8
+
+    return [
+        min(float(spec.player.video_bytes), spec.time_limit_s * sum(bytes_a_s(path.down) for path in spec.paths))
+        for spec in specs
+    ]
+
+
 def estimate(specs: Sequence[RunSpec], qlog: Qlog, jobs: int, results: Path | None = None) -> Estimate:
     """Estimates the cost of runs, all in one arena."""
     first = specs[0]
     cost, basis = rates(results or RESULTS_DIR, first.arena)
-    videos = [float(spec.player.video_bytes) for spec in specs]
+    videos = _carried(specs)
     worst = {(spec.pair, spec.label): size for spec, size in zip(specs, videos, strict=True)}
     kept = {"all": videos, "none": [], "worst": list(worst.values())}[qlog]
     if first.is_exact:
