@@ -472,7 +472,7 @@ static bool announce(h3_session *s, const h3_stream *st, const nghttp3_vec *vec,
     xl_frame_mark all = h3_mark_in_stream(headers_bytes, st->body.length, &whole);
     (void)xl_stream_expect(s->connection, (uint64_t)st->id, all.position + all.size);
     *mark = h3_mark_in_stream(headers_bytes, st->body.length, &st->mark);
-    return st->has_mark;
+    return st->mark.size > 0;
 }
 
 static int pump_stream(h3_session *s, int64_t id, const nghttp3_vec *vec, size_t count, bool fin) {
@@ -616,10 +616,7 @@ int h3_respond(h3_session *s, uint64_t stream, unsigned status, const h3_header 
     if (body) {
         st->has_body = true;
         st->body = *body;
-    }
-    if (body && mark && mark->size > 0) {
-        st->has_mark = true;
-        st->mark = *mark;
+        st->mark = mark ? *mark : (h3_body_mark){0};
     }
     return 0;
 }

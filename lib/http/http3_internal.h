@@ -32,11 +32,10 @@ typedef struct h3_stream {
     bool responded, has_body;
     h3_body body;
     uint64_t body_framed;
-    size_t chunk_left; /* bytes of that frame's payload that the transport has not taken */
-    bool waiting;      /* nghttp3 asked for the next DATA frame before chunk_left was 0 */
-    bool written;      /* completely, including the FIN */
-    bool has_mark;
-    h3_body_mark mark;
+    size_t chunk_left;     /* bytes of that frame's payload that the transport has not taken */
+    bool waiting;          /* nghttp3 asked for the next DATA frame before chunk_left was 0 */
+    bool written;          /* completely, including the FIN */
+    h3_body_mark mark;     /* size 0: none */
     uint64_t stream_bytes; /* bytes taken by the transport */
 
     /* For the qlog: the field section that is being received, and the one to be sent first; NULL: none. */

@@ -8,9 +8,8 @@
 
 typedef struct {
     uint64_t now;
-    uint64_t bytes;           /* size of the acknowledged packet */
-    uint64_t sent_time;       /* when it was sent */
-    uint64_t bytes_in_flight; /* this packet included */
+    uint64_t bytes;     /* size of the acknowledged packet */
+    uint64_t sent_time; /* when it was sent */
     /* latest_rtt_us is the raw sample, without the peer's ACK delay subtracted. */
     uint64_t srtt_us, latest_rtt_us, min_rtt_us;
     bool app_limited; /* the window was not fully used: it must not grow (RFC 9002 section 7.8) */

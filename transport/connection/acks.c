@@ -301,7 +301,6 @@ static void on_packet_acked(void *user, xl_sent_packet *pkt) {
         xl_cc_ack ack = {.now = c->now,
                          .bytes = pkt->bytes,
                          .sent_time = pkt->time_us,
-                         .bytes_in_flight = flight,
                          .srtt_us = p->ack_rtt.smoothed,
                          .latest_rtt_us = p->ack_rtt.latest,
                          .min_rtt_us = p->ack_rtt.min,

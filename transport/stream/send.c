@@ -24,18 +24,16 @@ static void drop_ring(xl_send *s) {
     s->cap = s->lent = 0;
 }
 
-void xl_send_free(xl_send *s) {
-    drop_ring(s);
-    xl_ranges_free(&s->acked);
-    xl_ranges_free(&s->lost);
-    *s = (xl_send){0};
-}
-
 void xl_send_abandon(xl_send *s) {
     drop_ring(s);
     xl_ranges_free(&s->acked);
     xl_ranges_free(&s->lost);
     s->base = s->written = s->sent;
+}
+
+void xl_send_free(xl_send *s) {
+    xl_send_abandon(s);
+    *s = (xl_send){0};
 }
 
 /* Returns the size that the ring may grow to. */

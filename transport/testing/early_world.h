@@ -96,13 +96,9 @@ static inline bool early_event(pair *p) {
 
 /* Runs until the request is answered, perhaps before the handshake is complete. Returns the time that it took, µs. */
 static inline uint64_t finish(world *w, size_t i) {
-    uint64_t end = w->p.now + 10000000;
-    while (!w->p.request[i].done && w->p.now < end && !w->p.client_closed)
-        if (!pair_step(&w->p))
-            break;
-    assert_true(w->p.request[i].done);
-    assert_false(w->p.request[i].failed);
-    return w->p.request[i].done_at - w->p.request[i].started;
+    uint64_t took = pair_finish(&w->p, i, 10000000);
+    assert_true(took != UINT64_MAX);
+    return took;
 }
 
 #endif
