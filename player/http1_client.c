@@ -103,8 +103,8 @@ static void free_client(http1_client *t) {
     free(t);
 }
 
-http1_client *http1_client_new(const player_transport_config *config, const player_transport_callbacks *callbacks,
-                               const http1_sockets *sockets, void *state, uint64_t now, char *error) {
+static http1_client *new_client(const player_transport_config *config, const player_transport_callbacks *callbacks,
+                                const http1_sockets *sockets, void *state, uint64_t now, char *error) {
     if (strlen(config->target) > HTTP1_MAX_TARGET_BYTES)
         return error_null(error, PLAYER_ERROR_BYTES, "the URL is longer than %d bytes", HTTP1_MAX_TARGET_BYTES);
     http1_client *t = calloc(1, sizeof *t + config->concurrency * sizeof(connection));
@@ -124,6 +124,16 @@ http1_client *http1_client_new(const player_transport_config *config, const play
         }
     }
     return t;
+}
+
+player_transport *http1_client_open(http1_transport *transport, const player_transport_config *config,
+                                    const player_transport_callbacks *callbacks, const http1_sockets *sockets,
+                                    uint64_t now, char *error) {
+    transport->http = new_client(config, callbacks, sockets, transport, now, error);
+    if (transport->http)
+        return (player_transport *)transport;
+    free(transport);
+    return NULL;
 }
 
 static connection *find_connection(http1_client *t, connection_state state) {

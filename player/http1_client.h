@@ -9,7 +9,7 @@
 
 typedef struct http1_client http1_client;
 
-/* The operations of one kind of stream socket; `state` is the transport's. */
+/* The operations of one kind of stream socket; `state` is the transport. */
 typedef struct {
     /* Returns a non-blocking socket that is being connected, or -1 with a phrase in error[PLAYER_ERROR_BYTES]. The
      * socket of a refused connection may be returned too: step() reads its error. */
@@ -18,15 +18,16 @@ typedef struct {
     void (*sample)(void *state, int fd);
 } http1_sockets;
 
-/* Opens the sockets. Returns NULL with a phrase in error[PLAYER_ERROR_BYTES] on failure. Copies callbacks and sockets;
- * the caller keeps `state`. */
-http1_client *http1_client_new(const player_transport_config *, const player_transport_callbacks *,
-                               const http1_sockets *, void *state, uint64_t now, char *error);
-
 /* First member of a transport that uses the operations below. The transport must come from malloc(). */
 typedef struct {
     http1_client *http;
 } http1_transport;
+
+/* Opens the sockets and returns the transport. On failure frees it, and returns NULL with a phrase in
+ * error[PLAYER_ERROR_BYTES]. Copies callbacks and sockets. */
+player_transport *http1_client_open(http1_transport *, const player_transport_config *,
+                                    const player_transport_callbacks *, const http1_sockets *, uint64_t now,
+                                    char *error);
 
 /* See player_transport_ops. */
 bool http1_client_request(player_transport *, uint64_t id, uint64_t first, uint64_t last, uint64_t now);

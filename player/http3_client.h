@@ -20,8 +20,6 @@ http3_client *http3_client_new(const player_transport_config *, const player_tra
 /* Sends nothing to the server. Accepts NULL. */
 void http3_client_free(http3_client *);
 
-/* The scheme uses the configured paths [0, return value). */
-size_t http3_client_paths_used(const player_transport_config *);
 /* Whether the scheme uses path i from the start, i.e. no path event adds it later. */
 bool http3_client_opens_at_start(const player_transport_config *, size_t i);
 /* Writes the current local address of a path that is opened after the start; false: it has none at present. Without

@@ -3,13 +3,9 @@
 
 #include "player/http3_client_internal.h"
 
-size_t http3_client_paths_used(const player_transport_config *config) {
-    bool uses_all = quic_settings_use_all_paths(config->settings) || config->settings->race_us > 0;
-    return uses_all ? config->path_count : 1;
-}
-
 bool http3_client_opens_at_start(const player_transport_config *config, size_t i) {
-    return i < http3_client_paths_used(config) &&
+    bool uses_all = quic_settings_use_all_paths(config->settings) || config->settings->race_us > 0;
+    return (i == 0 || uses_all) &&
            !path_events_add_later(config->path_events, config->path_event_count, config->paths[i].name);
 }
 

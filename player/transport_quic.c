@@ -116,7 +116,7 @@ static bool start(quic_transport *t, const player_transport_config *config, uint
     if (!t->client)
         return false;
     http3_client_set_opener(t->client, opener, t);
-    for (size_t i = 0; i < http3_client_paths_used(config); i++)
+    for (size_t i = 0; i < config->path_count; i++)
         if (http3_client_opens_at_start(config, i) &&
             (!open_socket(t, i, error) || !http3_client_open_path(t->client, i, &t->bound[i], now, error)))
             return false;

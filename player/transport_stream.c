@@ -49,12 +49,7 @@ static player_transport *stream_create(const player_transport_config *config,
         return NULL;
     }
     t->concurrency = config->concurrency;
-    t->of.http = http1_client_new(config, callbacks, &sockets, t, now, error);
-    if (!t->of.http) {
-        free(t);
-        return NULL;
-    }
-    return (player_transport *)t;
+    return http1_client_open(&t->of, config, callbacks, &sockets, now, error);
 }
 
 static json_t *stream_summary(player_transport *handle) {

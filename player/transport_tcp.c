@@ -82,12 +82,7 @@ static player_transport *create(const player_transport_config *config, const pla
     t->path_count = config->path_count;
     memcpy(t->paths, config->paths, config->path_count * sizeof *config->paths);
     t->concurrency = config->concurrency;
-    t->of.http = http1_client_new(config, callbacks, &sockets, t, now, error);
-    if (!t->of.http) {
-        free(t);
-        return NULL;
-    }
-    return (player_transport *)t;
+    return http1_client_open(&t->of, config, callbacks, &sockets, now, error);
 }
 
 static player_transport *tcp_create(const player_transport_config *config, const player_transport_callbacks *callbacks,

@@ -21,8 +21,7 @@ static player_transport *create(const player_transport_config *config, const pla
     simulation *sim = p->sim;
     const xl_log log = xl_log_files_log(sim->client_files);
     p->client = http3_client_new(config, callbacks, sim->client_credentials, &log, now, error);
-    size_t used = http3_client_paths_used(config);
-    for (size_t i = 0; p->client && i < used; i++) {
+    for (size_t i = 0; p->client && i < config->path_count; i++) {
         if (http3_client_opens_at_start(config, i) &&
             !http3_client_open_path(p->client, i, &config->paths[i].local, now, error)) {
             http3_client_free(p->client);

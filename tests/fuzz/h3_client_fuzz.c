@@ -245,8 +245,9 @@ static void open_bench(bench *b, xl_credentials **credentials, uint8_t shape) {
     b->paths = 2;
     b->client = http3_client_new(&config, &callbacks, credentials[0], &log, b->e.now, error);
     FUZZ_CHECK(b->client != NULL);
-    for (size_t i = 0; i < http3_client_paths_used(&config); i++)
-        FUZZ_CHECK(http3_client_open_path(b->client, i, &paths[i].local, b->e.now, error));
+    for (size_t i = 0; i < config.path_count; i++)
+        FUZZ_CHECK(!http3_client_opens_at_start(&config, i) ||
+                   http3_client_open_path(b->client, i, &paths[i].local, b->e.now, error));
     b->e.endpoint[0] = http3_client_endpoint(b->client);
     xl_config_init(&c);
     c.random_key[0] = 3;
