@@ -382,7 +382,7 @@ static void path_answered(xl_connection *c, xl_path *p) {
     p->flight.pto_count = 0;
     c->silence.acked_at = c->now;
     if (p->outage.until == XL_NEVER) {
-        xl_path_outage_ends(p, c->now);
+        p->outage.until = c->now;
         p->flight.ping_pending = true; /* its answer measures the path's present RTT and shows what was lost before */
     }
     for (size_t i = 0; was_silent && i < c->path_count; i++)

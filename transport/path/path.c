@@ -19,7 +19,6 @@ static_assert(XL_CC_GROUP_MAX >= XL_MAX_PATHS, "a group has room for every path"
 void xl_space_init(xl_space *s) {
     memset(s, 0, sizeof *s);
     xl_ledger_init(&s->ledger);
-    xl_ranges_init(&s->received);
     s->policy = (xl_ack_policy){.threshold = 1, .reordering = 1, .max_delay_us = MAX_ACK_DELAY_US};
     s->largest_ack_sent = s->largest_received = s->phase_first = s->before_phase = UINT64_MAX;
     s->ack_deadline = XL_NEVER;
@@ -148,11 +147,6 @@ void xl_path_set_mtu(xl_path *p, uint64_t mtu, uint64_t now) {
 void xl_path_outage_begins(xl_path *p) {
     if (p->outage.until != XL_NEVER)
         p->outage = (xl_path_outage){.until = XL_NEVER, .rtt = p->rtt, .ack_rtt = p->ack_rtt, .least_us = UINT64_MAX};
-}
-
-void xl_path_outage_ends(xl_path *p, uint64_t now) {
-    if (p->outage.until == XL_NEVER)
-        p->outage.until = now;
 }
 
 /* Whether a sample counts after an outage. The probes of an outage of 8 s measure 8, 7, 6, … s. If all of them counted,

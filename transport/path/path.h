@@ -227,9 +227,8 @@ void xl_path_init(xl_path *, int index, const xl_addr *local, const xl_addr *rem
 void xl_path_reset_congestion(xl_path *, const xl_cc_ops *, uint64_t mtu, uint64_t now);
 /* Sets the size of packets, for the congestion controller and the pacer too. */
 void xl_path_set_mtu(xl_path *, uint64_t mtu, uint64_t now);
-/* Call when the path falls silent and is probed, and when it answers again. */
+/* Call when the path falls silent and is probed. When it answers again, set outage.until. */
 void xl_path_outage_begins(xl_path *);
-void xl_path_outage_ends(xl_path *, uint64_t now);
 /* Takes an RTT sample of latest_us from an acknowledgement. If it arrived on another path, only ack_rtt takes it: the
  * sample has this path's delay in one direction only. Of the packets sent in an outage, and the first one afterwards,
  * only the smallest sample counts, because a probe may have waited in a queue of the link until the outage ended.

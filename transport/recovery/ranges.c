@@ -7,10 +7,6 @@
 
 #define MIN_CAP 8
 
-void xl_ranges_init(xl_ranges *r) {
-    *r = (xl_ranges){0};
-}
-
 void xl_ranges_free(xl_ranges *r) {
     free(r->at);
     *r = (xl_ranges){0};

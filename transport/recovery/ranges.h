@@ -11,12 +11,12 @@ typedef struct {
     uint64_t start, end;
 } xl_range;
 
+/* All zero is the empty set. */
 typedef struct {
     xl_range *at; /* ascending */
     size_t count, cap;
 } xl_ranges;
 
-void xl_ranges_init(xl_ranges *);
 void xl_ranges_free(xl_ranges *);
 int xl_ranges_add_anywhere(xl_ranges *, uint64_t start, uint64_t end); /* the general case of xl_ranges_add() */
 /* 0 or XL_ERR_MEMORY. An empty interval adds nothing. */

@@ -57,8 +57,7 @@ TEST(any_sequence_of_changes_matches_a_bitmap) {
     for (uint64_t seed = 0; seed < 30; seed++) {
         uint64_t rng = seed;
         bool model[UNIVERSE] = {0};
-        xl_ranges r;
-        xl_ranges_init(&r);
+        xl_ranges r = {0};
         for (int step = 0; step < 400; step++) {
             uint64_t start = test_below(&rng, UNIVERSE), end = start + test_below(&rng, 20);
             if (end > UNIVERSE)
@@ -88,8 +87,7 @@ TEST(any_sequence_of_changes_matches_a_bitmap) {
 }
 
 TEST(neighbours_merge_and_the_top_of_the_number_space_works) {
-    xl_ranges r;
-    xl_ranges_init(&r);
+    xl_ranges r = {0};
     xl_ranges_add(&r, 10, 20);
     xl_ranges_add(&r, 30, 40);
     assert_int_equal(r.count, 2);

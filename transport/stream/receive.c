@@ -11,7 +11,6 @@
 
 void xl_recv_init(xl_recv *r) {
     *r = (xl_recv){.final_size = UNKNOWN};
-    xl_ranges_init(&r->received);
 }
 
 void xl_recv_free(xl_recv *r) {

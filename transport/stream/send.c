@@ -12,8 +12,6 @@
 
 void xl_send_init(xl_send *s, size_t limit) {
     *s = (xl_send){.limit = limit};
-    xl_ranges_init(&s->acked);
-    xl_ranges_init(&s->lost);
 }
 
 static void drop_ring(xl_send *s) {
