@@ -219,6 +219,13 @@ static bool has_room_for(h3_session *s, h3_stream *st, size_t n) {
     return true;
 }
 
+/* After bytes of a control stream, which may have had PRIORITY_UPDATE frames. nghttp3 has no callback for them. */
+static void apply_priorities(h3_session *s) {
+    for (const h3_stream *st = s->streams; st; st = st->next)
+        if (st->head_done && !st->over)
+            h3_apply_priority(s, st);
+}
+
 static void read_stream(h3_session *s, uint64_t id) {
     uint8_t room[1 + READ_BYTES];
     bool fin = false, may_have_more = true;
@@ -263,6 +270,8 @@ static void read_stream(h3_session *s, uint64_t id) {
         if (s->failed)
             return;
         nghttp3_ssize rv = nghttp3_conn_read_stream(s->h3, (int64_t)id, data, len, fin);
+        if (s->is_server && !st && rv >= 0)
+            apply_priorities(s);
         h3_log_bytes(s->log, id, false, data, len, s->now); /* after nghttp3, so that HEADERS are logged before DATA */
         /* rv is the number of consumed bytes, without payload of DATA frames. Only payload leaves nghttp3 without
          * output. */

@@ -179,8 +179,7 @@ static int on_trailer(nghttp3_conn *h3, int64_t id, int32_t token, nghttp3_rcbuf
     return 0;
 }
 
-/* Applies the response's urgency that the client sent (RFC 9218). */
-static void apply_priority(h3_session *s, h3_stream *st) {
+void h3_apply_priority(h3_session *s, const h3_stream *st) {
     nghttp3_pri priority;
     if (nghttp3_conn_get_stream_priority(s->h3, &priority, st->id) == 0)
         (void)xl_stream_set_priority(s->connection, (uint64_t)st->id, (uint8_t)priority.urgency);
@@ -199,7 +198,7 @@ static int on_end_headers(nghttp3_conn *h3, int64_t id, int fin, void *user, voi
     if (s->is_server) {
         st->head_done = true;
         forget_head_bytes(s, st);
-        apply_priority(s, st);
+        h3_apply_priority(s, st);
         h3_request request = {.method = st->method,
                               .path = st->path ? st->path : "",
                               .authority = st->authority ? st->authority : "",

@@ -92,6 +92,9 @@ int h3_wake(h3_session *);
 /* Aborts a stream with a stream error, and calls abort(). */
 void h3_stream_refuse(h3_session *, h3_stream *, uint64_t error_code);
 
+/* Server: applies the urgency of the response that the client has sent (RFC 9218). */
+void h3_apply_priority(h3_session *, const h3_stream *);
+
 /* nghttp3's callbacks. Their user data is the session; a stream's user data is its h3_stream. */
 extern const nghttp3_callbacks h3_nghttp3_callbacks;
 nghttp3_ssize h3_read_data(nghttp3_conn *, int64_t id, nghttp3_vec *, size_t vec_count, uint32_t *flags, void *user,

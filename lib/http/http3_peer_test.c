@@ -187,6 +187,21 @@ PEER_TEST(a_priority_update_may_come_byte_by_byte) {
     expect_answer(p);
 }
 
+PEER_TEST(a_priority_update_changes_the_order_of_responses_that_are_being_sent) {
+    static const uint8_t urgent[] = {0x80, 0x0f, 0x07, 0x00, 0x04, 0x04, 'u', '=', '1'}; /* of stream 4 */
+    const uint64_t control = open_raw(p, false);
+    p->body_bytes = 60000;
+    send_raw(p, control, settings_bytes, sizeof settings_bytes, false);
+    for (int i = 0; i < 2; i++) {
+        p->raw_stream = open_raw(p, true);
+        send_raw(p, p->raw_stream, get_bytes, sizeof get_bytes, true);
+    }
+    run(p, 15000);
+    send_raw(p, control, urgent, sizeof urgent, false);
+    run(p, 40000); /* two flights have arrived, less than the first response */
+    assert_true(p->raw_len > 20000);
+}
+
 /* RFC 9114 section 7.1. nghttp3 0.8.0 would parse the rest as a frame, here as the beginning of a PRIORITY_UPDATE. */
 TEST(a_frame_that_is_longer_than_its_identifier_is_an_error) {
     static const uint8_t types[] = {0x03, 0x07, 0x0d}; /* CANCEL_PUSH, GOAWAY, MAX_PUSH_ID */
