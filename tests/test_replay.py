@@ -21,6 +21,7 @@ from railyard.report.replay import write_replay
 from railyard.report.replay.figure import draw
 from railyard.report.replay.series import MAX_BINS, Bins, read_replay
 from railyard.results.qlogdiff import InFlight
+from railyard.results.records import load_run
 
 PAGE_LIMIT_BYTES = 5_000_000
 EXPERIMENT = """
@@ -68,6 +69,7 @@ def test_every_byte_and_packet_of_the_run_is_in_a_bin(runs: dict[str, Path]) -> 
         assert sum(path.sent) == pytest.approx(counted["packets_sent"], abs=2), "the last are sent as the run ends"
         assert sum(path.lost) == counted["packets_lost"]
         assert sum(path.delivered) <= sum(path.capacity)
+        assert 10 < max(value for value in path.window_kb if value is not None) < 5000
         assert max(value for value in path.rtt_ms if value is not None) > 2 * links[path.name]["delay_ms"]
     copied = sum(path.copied_kb[-1] for path in replay.paths) * 1000
     assert copied == pytest.approx(server["reinjected_bytes"], rel=1e-3)
@@ -126,6 +128,17 @@ def test_a_run_without_logs_still_has_its_page(make_campaign: Callable[..., Path
     out = make_campaign(FakeRun(label="mptcp", scheme="mptcp", unfinished_s=[2.0], outcome="time_limit"))
     page = write_replay(out / "runs" / FakeRun(label="mptcp").run_id).read_text()
     assert "There is no qlog of the server" in page and "plays again, after 0.50 s" in page and "≥ 2.000" in page
+
+
+def test_what_the_player_logged_is_on_the_clock_of_the_links(make_campaign: Callable[..., Path]) -> None:
+    [run] = (make_campaign(FakeRun()) / "runs").iterdir()
+    emulator = json.loads((run / "mpshell.json").read_text())
+    (run / "mpshell.json").write_text(json.dumps(emulator | {"t0_monotonic_us": 900_000}))  # the player starts at 1 s
+    replay, own = read_replay(run), load_run(run)
+    [(begin, end)], chunk = own.stalls, own.chunks[0]
+    assert replay.stalls == [pytest.approx((0.1 + begin, 0.1 + end))]
+    assert replay.chunks[0][1:] == pytest.approx((0.1 + chunk.request_s, 0.1 + chunk.request_s + chunk.rct_s))
+    assert replay.buffer[0][0] == pytest.approx(0.1 + own.buffer_s[0][0], abs=0.001)
 
 
 def test_a_chunk_that_was_never_requested_has_no_time_of_its_request(make_campaign: Callable[..., Path]) -> None:
