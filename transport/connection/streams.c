@@ -359,7 +359,6 @@ ssize_t xl_stream_read(xl_connection *c, uint64_t id, uint8_t *buf, size_t cap, 
 
 /* Returns the stream if the application may write to it, else NULL and the reason in *error. */
 static xl_stream *writable_stream(xl_connection *c, uint64_t id, ssize_t *error) {
-    xl_conn_touch(c);
     xl_stream *s = xl_conn_is_live(c) ? xl_conn_stream(c, id) : NULL;
     const bool is_writable = s && s->has_send && !s->send.fin_written && !xl_conn_is_reset(s);
     *error = xl_conn_is_live(c) ? XL_ERR_STREAM_STATE : XL_ERR_CLOSED;
@@ -399,6 +398,7 @@ static void after_write(xl_connection *c, xl_stream *s, bool is_all, bool fin) {
 ssize_t xl_stream_send(xl_connection *c, uint64_t id, const uint8_t *data, size_t len, bool fin,
                        const xl_frame_mark *mark) {
     ssize_t error;
+    xl_conn_touch(c);
     xl_stream *s = writable_stream(c, id, &error);
     if (!s)
         return error;
@@ -416,6 +416,7 @@ ssize_t xl_stream_send(xl_connection *c, uint64_t id, const uint8_t *data, size_
 
 ssize_t xl_stream_reserve(xl_connection *c, uint64_t id, size_t len, uint8_t **at) {
     ssize_t error;
+    xl_conn_touch(c);
     xl_stream *s = writable_stream(c, id, &error);
     if (!s)
         return error;
@@ -431,6 +432,7 @@ ssize_t xl_stream_reserve(xl_connection *c, uint64_t id, size_t len, uint8_t **a
 
 int xl_stream_commit(xl_connection *c, uint64_t id, size_t len, bool fin, const xl_frame_mark *mark) {
     ssize_t error;
+    xl_conn_touch(c);
     xl_stream *s = writable_stream(c, id, &error);
     if (!s)
         return (int)error;
