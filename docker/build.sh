@@ -16,8 +16,13 @@ docker info >/dev/null 2>&1 ||
     die "no Docker engine answers this user (group docker, or root); start one (dockerd), or name its socket with DOCKER_HOST."
 # The engine's own builder is enough, and is there without a plugin.
 docker buildx version >/dev/null 2>&1 || export DOCKER_BUILDKIT=0
-revision=$(git rev-parse --verify HEAD 2>/dev/null || true)
-[ -z "$revision" ] || [ -z "$(git status --porcelain --untracked-files=no)" ] || revision+=" with changes"
+# As in railyard/base/provenance.py: not the revision of a repository that this tree only lies in.
+git=(git --no-optional-locks -c "safe.directory=*")
+revision=
+if "${git[@]}" rev-parse --verify --quiet HEAD:./Makefile >/dev/null 2>&1; then
+    revision=$("${git[@]}" rev-parse HEAD)
+    [ -z "$("${git[@]}" status --porcelain --untracked-files=no -- .)" ] || revision+=" with changes"
+fi
 id=$(docker image inspect --format '{{.Id}}' "$BASE" 2>/dev/null || true)
 log=$(mktemp -t railyard-docker.XXXXXX)
 trap 'rm -f "$log"' EXIT

@@ -300,7 +300,6 @@ def test_programs_that_were_not_built_are_named_with_the_remedy(
     one_sentence(run_yaml(tmp_path, GOOD), "railyard", "mpshell is not there", "make build")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up capabilities")
 @pytest.mark.skipif(os.geteuid() != 0, reason="player and server run as another user only where root starts them")
 def test_programs_that_were_built_under_a_narrow_umask_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -313,6 +312,7 @@ def test_programs_that_were_built_under_a_narrow_umask_are_named(
     one_sentence(done, "railyard", "/mpshell may be run by its owner alone", f"`chmod -R o+rX {tmp_path}` lets them.")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up capabilities")
 def test_no_permission_for_namespaces_and_tun_is_one_sentence(programs: None, tmp_path: Path) -> None:
     powerless = ("setpriv", "--bounding-set", "-net_admin,-sys_admin", "--inh-caps", "-net_admin,-sys_admin", "--")
     done = run_yaml(tmp_path, GOOD, prefix=powerless)

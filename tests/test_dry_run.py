@@ -129,6 +129,8 @@ def test_small_runs_tell_what_a_run_costs_by_itself(tmp_path: Path, monkeypatch:
     for one, other in ((own.seconds, usual.seconds), (own.link_logs, usual.link_logs), (own.qlogs, usual.qlogs)):
         assert one.of([250e6]) == pytest.approx(2 * other.of([250e6]))
     assert own.seconds.of([250e6]) < 250e6 / 250e3 * own.seconds.of([250e3]) / 5
+    wall = rates(tmp_path, "mpshell")[0]  # has no figure of its own: a run takes as long as its video
+    assert wall.seconds.run == 0 and wall.seconds.of([250_000.0]) > 0
 
 
 def test_recorded_runs_take_the_place_of_what_another_machine_took(tmp_path: Path) -> None:

@@ -269,6 +269,12 @@ def test_an_exported_interval_is_around_its_figure_where_the_change_is_not_that_
     assert history._ends(one) == pytest.approx((0.825, 0.825))
 
 
+def test_a_time_that_every_typical_play_got_back_from_infinity_is_exported_without_ends() -> None:
+    median = next(figure for figure in GATED if figure.name == "rct_median")
+    one = Comparison(median, [math.inf] * 12 + [1.0] * 8, [0.5] * 12 + [0.8] * 8, 0.02)
+    assert one.change == -1 and history._ends(one) is None
+
+
 def test_a_figure_that_no_play_reports_is_a_dash_and_no_zero(tmp_path: Path) -> None:
     def slower(run: FakeRun, drawn: random.Random) -> None:
         run.rct_s = [rct * 1.2 for rct in run.rct_s]

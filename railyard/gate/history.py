@@ -26,7 +26,7 @@ BOUNDS = ("lower_value", "upper_value")
 def _ends(one: Comparison) -> tuple[float, float] | None:
     """The interval of the candidate's figure, as far around it as the interval of its change is around the change. The
     change is that of a typical play, so it does not lead from the baseline's figure to the candidate's."""
-    if not one.moved or not one.interval.known:
+    if not one.moved or not one.interval.known or (one.figure.is_relative and one.change <= -1):
         return None
     _, after = one.typical
     ends = one.interval.low, one.interval.high

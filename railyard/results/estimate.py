@@ -42,8 +42,10 @@ class Rate:
 
     def scaled(self, videos: Sequence[float], costs: Sequence[float]) -> Rate:
         """The rate by which recorded runs cost as much in all as they did."""
-        factor = sum(costs) / self.of(videos)
-        return Rate(factor * self.run, factor * self.byte)
+        usual = self.of(videos)
+        if usual == 0:
+            return Rate(0.0, sum(costs) / sum(videos))
+        return Rate(sum(costs) / usual * self.run, sum(costs) / usual * self.byte)
 
 
 @dataclass(frozen=True)

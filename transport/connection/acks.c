@@ -338,7 +338,7 @@ static bool acknowledges_eliciting(xl_ledger *l, const xl_ack_frame *f) {
 static void sample_rtt(settlement *m, const xl_ack_frame *f) {
     xl_connection *c = m->c;
     xl_sent_packet *largest = xl_ledger_find(&m->space->ledger, f->ranges[0].largest);
-    if (!largest || largest->state != XL_SENT_OUTSTANDING ||
+    if (!largest || largest->state != XL_SENT_OUTSTANDING || largest->is_aside ||
         !(largest->ack_eliciting || acknowledges_eliciting(&m->space->ledger, f)))
         return;
     xl_path *p = c->path[largest->path];

@@ -205,6 +205,7 @@ static void enter_flight(xl_builder *b, xl_sent_packet *pkt, size_t bytes) {
     pkt->in_flight = (b->ack_eliciting || b->has_padding) && !b->is_aside;
     pkt->path = (int8_t)p->index;
     pkt->is_mtu_probe = b->is_mtu_probe;
+    pkt->is_aside = b->is_aside;
     mark(b, pkt);
     pkt->frames = b->frames;
     if (b->is_aside) {
@@ -219,7 +220,7 @@ static void enter_flight(xl_builder *b, xl_sent_packet *pkt, size_t bytes) {
             r->sent_total = p->delivery.sent_total;
         if (p->cc.ops->on_sent)
             p->cc.ops->on_sent(p->cc.state, bytes, p->flight.bytes, c->now);
-        if (p->cc.ops->pacing_rate && p->flight.bytes == bytes) /* it may restart at another rate */
+        if (p->cc.ops->pacing_rate && p->flight.bytes == bytes && pkt->is_app_limited) /* it was idle */
             xl_path_update_pacer(p, c->now);
         xl_pacer_sent(&p->pacer, bytes, c->now);
     }

@@ -465,8 +465,9 @@ int xl_stream_set_priority(xl_connection *c, uint64_t id, uint8_t priority) {
     xl_conn_touch(c);
     if (!s)
         return XL_ERR_STREAM_STATE;
+    const bool moves = s->in_send_list && s->priority != priority;
     s->priority = priority;
-    if (s->in_send_list) {
+    if (moves) {
         send_list_remove(c, s);
         send_list_insert(c, s);
     }
