@@ -190,7 +190,7 @@ static bool gives_a_sample(pair *p, bool pings) {
     assert_false(xl_ledger_find(&space->ledger, last)->ack_eliciting);
     c->now = p->now + 51000;
     const xl_ack_frame f = {.range_count = 1, .ranges = {{first, last}}};
-    assert_int_equal(0, xl_conn_take_ack(c, space, XL_LEVEL_APP, c->path[0], &f));
+    assert_int_equal(0, xl_conn_take_ack(c, space, c->path[0], &f));
     return c->path[0]->ack_rtt.latest != before && c->path[0]->ack_rtt.latest == 51000;
 }
 
