@@ -12,7 +12,9 @@ typedef struct {
     uint64_t sent_time; /* when it was sent */
     /* latest_rtt_us is the raw sample, without the peer's ACK delay subtracted. */
     uint64_t srtt_us, latest_rtt_us, min_rtt_us;
-    bool app_limited; /* the window was not fully used: it must not grow (RFC 9002 section 7.8) */
+    /* The window was not fully used when the ACK came, and not because of the pacer: it must not grow (RFC 9002 section
+     * 7.8). */
+    bool app_limited;
 } xl_cc_ack;
 
 /* State that the coupled controllers of a connection's paths share. The connection owns the group, zeroed at first,

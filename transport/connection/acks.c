@@ -27,6 +27,7 @@ typedef struct {
     xl_path *measured;   /* path whose ack_rtt got a sample */
     bool is_given_up;    /* the window is not reduced for these losses */
     bool any_acked[XL_MAX_PATHS];
+    uint64_t flight[XL_MAX_PATHS]; /* bytes in flight when the ACK frame came */
     loss_run run[XL_MAX_PATHS];
     uint64_t lost_packets;
     bool is_out_of_phase;          /* a packet under new keys was acknowledged in one under old keys */
@@ -296,7 +297,7 @@ static void on_packet_acked(void *user, xl_sent_packet *pkt) {
     if (m->level == XL_LEVEL_APP)
         mtu_packet_acked(c, p, pkt);
     if (pkt->in_flight && !was_lost) {
-        uint64_t flight = p->flight.bytes, window = xl_path_window(p);
+        uint64_t flight = m->flight[p->index], window = xl_path_window(p);
         bool slow_start = window < p->cc.ops->ssthresh(p->cc.state);
         xl_cc_ack ack = {.now = c->now,
                          .bytes = pkt->bytes,
@@ -305,7 +306,8 @@ static void on_packet_acked(void *user, xl_sent_packet *pkt) {
                          .latest_rtt_us = p->ack_rtt.latest,
                          .min_rtt_us = p->ack_rtt.min,
                          /* Pacing at 1.25 windows a round trip keeps a busy flow a little below its window. */
-                         .app_limited = slow_start ? 2 * flight < window : flight + flight / 4 + 2 * p->mtu < window};
+                         .app_limited = !p->flight.awaits_pacer &&
+                                        (slow_start ? 2 * flight < window : flight + flight / 4 + 2 * p->mtu < window)};
         leave_flight(p, pkt);
         xl_rate_acked(&p->rate, pkt, c->now);
         xl_path_note_acked(p, pkt->bytes, pkt->time_us, c->now);
@@ -414,8 +416,10 @@ static void detect_losses(settlement *m);
 uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_path *arrived_on, const xl_ack_frame *f) {
     const xl_level level = level_of(c, space);
     settlement m = {.c = c, .space = space, .level = level, .arrived_on = arrived_on};
-    for (size_t i = 0; i < c->path_count; i++)
+    for (size_t i = 0; i < c->path_count; i++) {
         c->cc_group.member[i].is_active = c->path[i]->state == XL_PATH_ACTIVE;
+        m.flight[i] = c->path[i]->flight.bytes;
+    }
     uint64_t largest = space->ledger.largest_acked;
     bool is_newest = f->range_count > 0 && (largest == UINT64_MAX || f->ranges[0].largest > largest);
     sample_rtt(&m, f);

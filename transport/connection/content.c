@@ -279,6 +279,20 @@ bool xl_content_has_unsent(const xl_connection *c) {
     return false;
 }
 
+/* Bytes of the backlog that flow control allows now. */
+static uint64_t allowed_backlog(const xl_connection *c, const xl_stream *s) {
+    uint64_t end = unsent_end(s), credit = stream_credit(c, s), all = backlog(s);
+    uint64_t beyond = end > credit ? end - credit : 0;
+    return all > beyond ? all - beyond : 0;
+}
+
+bool xl_content_fills(const xl_connection *c, uint64_t bytes) {
+    uint64_t unsent = 0;
+    for (const xl_stream *s = c->streams.send_head; s && unsent < bytes; s = s->send_next)
+        unsent += allowed_backlog(c, s);
+    return unsent >= bytes;
+}
+
 bool xl_content_is_settled(const xl_connection *c) {
     for (const xl_stream *s = c->streams.send_head; s; s = s->send_next)
         if (is_sending(s) || s->writable_wanted)

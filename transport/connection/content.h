@@ -33,6 +33,8 @@ void xl_content_put_streams(xl_builder *, const xl_content_choice *first);
 bool xl_content_is_settled(const xl_connection *);
 /* Whether any stream has something to send, on any path. */
 bool xl_content_has_unsent(const xl_connection *);
+/* Whether streams have so many bytes to send, with those that the application has announced. */
+bool xl_content_fills(const xl_connection *, uint64_t bytes);
 /* Fills in what schedulers with `wants_backlog` read. */
 void xl_content_fill_backlog(const xl_connection *, xl_scheduler_view *);
 void xl_content_put_ping(xl_builder *);

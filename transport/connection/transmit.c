@@ -524,6 +524,7 @@ static size_t transmit_by_scheduler(xl_connection *c, const xl_scheduler_view *v
         /* The scheduler's choice stands while its pacer delays the packet: using the next path now would make it a
          * scheduler of idle pacers rather than of small RTTs. Schedulers of that kind set passes_paced. */
         if (v->is_paced) {
+            p->flight.awaits_pacer = xl_content_fills(c, xl_path_window(p) - p->flight.bytes);
             wake_no_later_than(c, xl_pacer_next(&p->pacer, c->now));
             if (c->scheduler->passes_paced)
                 continue;
@@ -548,6 +549,8 @@ static bool has_nothing_to_schedule(const xl_connection *c) {
 
 static size_t transmit_data(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
     xl_scheduler_view view;
+    for (size_t i = 0; i < c->path_count; i++)
+        c->path[i]->flight.awaits_pacer = false;
     if (has_nothing_to_schedule(c))
         return 0;
     make_view(c, &view);

@@ -96,6 +96,7 @@ typedef struct {
     unsigned quiet_packets;  /* packets since the last ack-eliciting one: after some, a PING asks for an ACK (13.2.4) */
     uint64_t unanswered;     /* packets that are not ack-eliciting, sent since the path's last acknowledgement */
     bool ping_pending;
+    bool awaits_pacer; /* data that would fill the window waits for the pacer alone */
 } xl_path_flight;
 
 /* RTT estimates in an outage: from the path's silence until the packets sent in it are settled. */

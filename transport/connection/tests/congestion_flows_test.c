@@ -125,6 +125,59 @@ TEST(coupled_controllers_move_traffic_away_from_a_congested_path) {
     assert_true(part_on_the_congested_path("balia") < 0.9 * decoupled);
 }
 
+/* ---- Application-limited flows (RFC 9002 section 7.8) ---- */
+
+/* A NewReno flow begins congestion avoidance with a window of 40 packets. The client acknowledges every `packets`. */
+static void begin_avoidance(pair *p, uint64_t packets) {
+    configure(p, 3, 1, "newreno");
+    pair_limit(&p->link[0], 50000000, 0);
+    open_all(p, PAIR_START + 1000000);
+    p->cc->ack_policy.threshold = packets - 1;
+    while (pair_server_path(p, 0).cwnd_bytes < 80 * PAIR_MTU)
+        pair_transfer(p, 40 * PAIR_MTU, 1000000);
+    xl_path *path = p->sc->path[0];
+    path->cc.ops->on_loss(path->cc.state, p->now, 0, p->now);
+}
+
+/* Returns by how many packets a busy flow's window grows for each window that is acknowledged. The link stops for
+ * stall_us out of 60 ms. */
+static double growth_of_busy_flow(uint64_t packets, uint64_t stall_us) {
+    pair p;
+    begin_avoidance(&p, packets);
+    pair_ask(&p, 1 << 30);
+    pair_run(&p, 400000);
+    double windows = 0;
+    const uint64_t before = pair_server_path(&p, 0).cwnd_bytes;
+    for (uint64_t end = p.now + 2000000; p.now < end;) {
+        const uint64_t received = p.cc->stats.stream_bytes_received;
+        p.link[0].busy_until[1] = p.now + stall_us;
+        pair_run(&p, 60000);
+        windows += (double)(p.cc->stats.stream_bytes_received - received) / (double)pair_server_path(&p, 0).cwnd_bytes;
+    }
+    const double grown = (double)(pair_server_path(&p, 0).cwnd_bytes - before) / PAIR_MTU;
+    pair_free(&p);
+    return grown / windows;
+}
+
+TEST(a_busy_flow_is_not_application_limited_however_its_acknowledgements_come) {
+    assert_between(0.95, growth_of_busy_flow(2, 0), 1.1);
+    assert_between(0.95, growth_of_busy_flow(30, 0), 1.1);
+    assert_between(0.95, growth_of_busy_flow(2, 30000), 1.1);
+    assert_between(0.95, growth_of_busy_flow(10, 45000), 1.1);
+}
+
+/* Acknowledgements that come early find a part of the response waiting for the pacer: too little to fill the window. */
+PAIR_TEST(responses_of_half_a_window_do_not_grow_it) {
+    begin_avoidance(p, 2);
+    pair_transfer(p, PAIR_MTU, 1000000);
+    const uint64_t before = pair_server_path(p, 0).cwnd_bytes;
+    for (int i = 0; i < 40; i++) {
+        pair_delay(&p->link[0], i % 4 == 3 ? 1000 : 20000);
+        pair_transfer(p, before / 2, 1000000);
+    }
+    assert_int_equal(before, pair_server_path(p, 0).cwnd_bytes);
+}
+
 /* ---- BBR ---- */
 
 typedef struct {

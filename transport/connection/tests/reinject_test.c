@@ -180,7 +180,7 @@ static void send_a_marked_answer_later(const char *mode, uint8_t priority, size_
     p.server_config.scheme.reinjection_unconditional = true;
     start(&p);
     size_t a = pair_ask(&p, 400 * PACKET);
-    pair_run(&p, 15000);
+    pair_run(&p, 25000);
     p.mark = (xl_frame_mark){.position = 0, .size = 18 * PACKET, .priority = priority};
     size_t b = pair_ask(&p, packets * PACKET);
     finish_both(&p, a, b, first_answer_or_frame, order);
