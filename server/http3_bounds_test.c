@@ -15,7 +15,7 @@
 #define CRITICAL_STREAMS 3           /* of HTTP/3, per direction */
 #define LOOK_AHEAD       (64 * 1024) /* above the congestion window, which may take twice its size in memory */
 #define INITIAL_WINDOW   (10 * 1452)
-#define IDLE_BYTES_MOST  26000 /* with one path */
+#define IDLE_BYTES_MOST  23000 /* with one path */
 
 typedef struct world world;
 

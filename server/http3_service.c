@@ -240,12 +240,13 @@ static void note_event(connection *c, uint64_t now) {
     c->is_awake = true;
 }
 
-/* Frees memory of sessions that rest: RESTS_A_CALL of them, so that no call takes long. */
+/* Frees memory of connections that rest: RESTS_A_CALL of them, so that no call takes long. */
 static void rest(http3_service *s) {
     for (int i = 0; i < RESTS_A_CALL && s->awake && s->now - s->awake->active_at >= RESTS_AFTER_US; i++) {
         connection *c = s->awake;
         leave_awake(c);
         h3_rest(c->h3);
+        xl_connection_rest(c->quic);
     }
 }
 

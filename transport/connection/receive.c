@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "connection/acks.h"
 #include "connection/connection.h"
 #include "connection/early.h"
 #include "connection/frames.h"
@@ -339,6 +340,21 @@ static void rest(xl_connection *c) {
         if (p->space->ledger.cap >= LEDGER_RESTS_FROM)
             xl_ledger_shrink(&p->space->ledger);
     }
+}
+
+void xl_connection_rest(xl_connection *c) {
+    for (size_t i = 0; i < c->path_count; i++)
+        if (c->path[i]->flight.bytes > 0)
+            return;
+    xl_conn_touch(c);
+    for (size_t i = 0; i < c->path_count; i++) {
+        xl_space *space = c->path[i]->space;
+        xl_conn_drop_space(c, space);
+        space->loss_time = XL_NEVER;
+        xl_ledger_shrink(&space->ledger);
+    }
+    if (c->records.in_use == 0)
+        rest(c);
 }
 
 void xl_conn_receive(xl_connection *c, const xl_datagram *d, const xl_packet_header *first, uint8_t *data,

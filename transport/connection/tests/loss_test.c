@@ -2,6 +2,7 @@
 #include "testing/pair.h"
 
 #include "connection/path_table.h"
+#include "connection/state.h"
 
 /* Begins a download on one path of 20 Mbit/s and runs until it has settled. */
 static void begin(pair *p, uint64_t seed) {
@@ -168,6 +169,20 @@ PAIR_TEST(pings_and_measurements_keep_to_the_congestion_window) {
     }
     assert_true(full > 10);
     assert_int_equal(full, waited);
+}
+
+PAIR_TEST(a_connection_rests_between_transfers_and_not_within_one) {
+    begin(p, 1);
+    const xl_ledger *sent = &p->sc->path[0]->space->ledger;
+    xl_connection_rest(p->sc);
+    assert_true(p->sc->path[0]->flight.bytes > 0 && sent->outstanding > 0);
+    pair_run(p, 25000000);
+    xl_connection_rest(p->sc);
+    assert_int_equal(0, p->sc->path[0]->flight.bytes);
+    assert_int_equal(0, sent->cap);
+    assert_int_equal(0, p->sc->records.slab_count);
+    pair_transfer(p, 1000000, 2000000);
+    assert_int_equal(XL_CONN_OPEN, p->sc->state);
 }
 
 /* With an RTT of 600 ms and no variation a probe timeout is 625 ms, and a packet is lost after 675 ms. */

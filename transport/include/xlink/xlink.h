@@ -475,6 +475,9 @@ void *xl_connection_user(const xl_connection *);
 /* Sends a PING on each validated path. It keeps NAT bindings alive and detects a peer that has lost the connection's
  * state. Does nothing before the handshake is confirmed. */
 void xl_connection_ping(xl_connection *, uint64_t now);
+/* Frees memory that a busy connection needs, if nothing is in flight. Forgets sent packets that only acknowledge. For
+ * connections that have been silent for seconds. */
+void xl_connection_rest(xl_connection *);
 void xl_connection_free(xl_connection *);
 /* Starts an application close; XL_EVENT_CLOSED follows after the draining period. Codes end at 2^62 - 1; a larger
  * app_error is sent as that. reason may be NULL. */
