@@ -8,6 +8,7 @@
 #include "connection/records.h"
 #include "connection/state.h"
 #include "connection/streams.h"
+#include "minmax.h"
 
 #define FIRST_NUMBER_BELOW (UINT64_C(1) << 14)
 
@@ -322,10 +323,23 @@ static void on_packet_acked(void *user, xl_sent_packet *pkt) {
     settle(c, pkt, record_acked);
 }
 
+/* Whether the frame, of packets that were sent, newly acknowledges one that asks for an acknowledgement. */
+static bool acknowledges_eliciting(xl_ledger *l, const xl_ack_frame *f) {
+    for (size_t i = 0; i < f->range_count; i++)
+        for (uint64_t pn = xl_max(f->ranges[i].smallest, l->first_pn); pn <= f->ranges[i].largest; pn++) {
+            const xl_sent_packet *pkt = xl_ledger_find(l, pn);
+            if (pkt && pkt->state == XL_SENT_OUTSTANDING && pkt->ack_eliciting)
+                return true;
+        }
+    return false;
+}
+
+/* RFC 9002 section 5.1. */
 static void sample_rtt(settlement *m, const xl_ack_frame *f) {
     xl_connection *c = m->c;
     xl_sent_packet *largest = xl_ledger_find(&m->space->ledger, f->ranges[0].largest);
-    if (!largest || largest->state != XL_SENT_OUTSTANDING || !largest->ack_eliciting)
+    if (!largest || largest->state != XL_SENT_OUTSTANDING || largest->is_aside ||
+        !(largest->ack_eliciting || acknowledges_eliciting(&m->space->ledger, f)))
         return;
     xl_path *p = c->path[largest->path];
     bool came_back_here = p == m->arrived_on;

@@ -205,6 +205,7 @@ static void enter_flight(xl_builder *b, xl_sent_packet *pkt, size_t bytes) {
     pkt->in_flight = (b->ack_eliciting || b->has_padding) && !b->is_aside;
     pkt->path = (int8_t)p->index;
     pkt->is_mtu_probe = b->is_mtu_probe;
+    pkt->is_aside = b->is_aside;
     mark(b, pkt);
     pkt->frames = b->frames;
     if (b->is_aside) {

@@ -24,6 +24,7 @@ typedef struct {
     bool is_app_limited;   /* rate.h */
     bool is_ect0;          /* sent with that ECN mark */
     bool is_mtu_probe;     /* its loss is no sign of congestion */
+    bool is_aside;         /* sent to another address than the path's: it says nothing about the path */
     bool loss_charged;     /* its loss was reported to the congestion controller */
     int8_t path;           /* index of the path on which it was sent */
     xl_sent_frame *frames; /* list; never freed by the ledger: the callbacks settle it */

@@ -1,6 +1,7 @@
 /* Loss, acknowledgements and probe timeouts of a connection (RFC 9002 sections 6 and 7). */
 #include "testing/pair.h"
 
+#include "connection/acks.h"
 #include "connection/path_table.h"
 #include "connection/state.h"
 
@@ -169,6 +170,42 @@ PAIR_TEST(pings_and_measurements_keep_to_the_congestion_window) {
     }
     assert_true(full > 10);
     assert_int_equal(full, waited);
+}
+
+/* The client sends a PING, or none, and then an acknowledgement, or a PATH_RESPONSE to another address, which is the
+ * largest packet that the server acknowledges. Returns whether that gave an RTT sample. */
+static bool gives_a_sample(pair *p, bool pings, bool is_aside) {
+    xl_connection *c = p->cc;
+    xl_space *space = &c->space[XL_LEVEL_APP];
+    const uint64_t first = space->ledger.next_pn, before = c->path[0]->ack_rtt.latest;
+    if (pings)
+        xl_connection_ping(c, p->now);
+    pair_flush(p);
+    if (is_aside) {
+        c->elsewhere = (xl_elsewhere){.local = c->path[0]->local, .remote = pair_addr(9, 9), .room = XL_MIN_DATAGRAM};
+    } else {
+        space->unacked_eliciting = 1;
+        space->ack_now = true;
+    }
+    xl_conn_wake(c);
+    pair_flush(p);
+    const uint64_t last = space->ledger.next_pn - 1;
+    assert_int_equal(first + pings, last);
+    assert_false(xl_ledger_find(&space->ledger, last)->ack_eliciting);
+    c->now = p->now + 51000;
+    const xl_ack_frame f = {.range_count = 1, .ranges = {{first, last}}};
+    assert_int_equal(0, xl_conn_take_ack(c, space, c->path[0], &f));
+    return c->path[0]->ack_rtt.latest != before && c->path[0]->ack_rtt.latest == 51000;
+}
+
+PAIR_TEST(a_packet_that_asks_for_an_acknowledgement_makes_the_largest_acknowledged_one_a_sample) {
+    pair_init(p, 1, 1, 20000);
+    pair_establish(p);
+    pair_run(p, 500000);
+    set_dark(p, true, true);
+    assert_false(gives_a_sample(p, false, false));
+    assert_false(gives_a_sample(p, true, true));
+    assert_true(gives_a_sample(p, true, false));
 }
 
 PAIR_TEST(a_connection_rests_between_transfers_and_not_within_one) {
