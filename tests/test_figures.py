@@ -143,6 +143,8 @@ def test_a_quantile_is_a_bound_if_a_bound_could_move_it() -> None:
     assert point_of([(1.0, True), high], 0.5, upper=True) == Point(1.0, at_most=True)
     assert point_of([high, (3.0, True)], 1, upper=True) == Point(3.0)
     assert point_of([(1.0, True), high], 1, upper=True) == Point(2.0, at_most=True)
+    assert point_of([high, (2.03, True)], 0.5) == Point(2.0)  # it moves by 1.5 %
+    assert point_of([high, (2.05, True)], 0.5) == Point(2.0, at_least=True)
 
 
 @pytest.mark.parametrize("upper", [False, True])

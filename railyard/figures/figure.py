@@ -20,7 +20,7 @@ from railyard.figures.play import Play
 from railyard.stats import intervals, quantiles, rates, statistics
 from railyard.stats.bootstrap import Layout
 from railyard.stats.changes import Bounds
-from railyard.stats.intervals import TOO_SMALL, Interval, sign_of_bound
+from railyard.stats.intervals import TOO_SMALL, Interval, moves, sign_of_bound
 from railyard.stats.quantiles import Sample
 from railyard.stats.rates import Sums
 from railyard.stats.statistics import nearest_rank
@@ -73,13 +73,14 @@ def _never(_: Play) -> bool:
 
 
 def point_of(values: Values, q: float, *, upper: bool = False) -> Point | None:
-    """The nearest-rank quantile. It is exact if no censored value can move it. `upper`: values that are not exact are
+    """The nearest-rank quantile. It is a bound if a censored value moves it. `upper`: values that are not exact are
     upper bounds, else lower bounds."""
     if not values:
         return None
     value = nearest_rank([value for value, _ in values], q)
     end = nearest_rank([value if exact else -math.inf if upper else math.inf for value, exact in values], q)
-    return Point(value, at_least=end > value, at_most=end < value)
+    is_bound = moves(value, end)
+    return Point(value, at_least=is_bound and end > value, at_most=is_bound and end < value)
 
 
 @dataclass(frozen=True)

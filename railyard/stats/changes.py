@@ -19,7 +19,7 @@ import numpy as np
 
 from railyard.stats import distributions
 from railyard.stats.bootstrap import Layout, Reals
-from railyard.stats.intervals import LEVEL, Interval, carries_ends, ends
+from railyard.stats.intervals import LEVEL, Interval, carries_ends, ends, moves
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,8 @@ def change(
         return None
     lows, highs = how(ours[0], theirs[1]), how(ours[1], theirs[0])
     lows, highs = np.where(np.isnan(lows), -math.inf, lows), np.where(np.isnan(highs), math.inf, highs)
-    at_least, at_most = bool(highs[0] > value), bool(lows[0] < value)
+    ours_moves, theirs_moves = (moves(side[of_upper][0], side[not of_upper][0]) for side in (ours, theirs))
+    at_least, at_most = (theirs_moves, ours_moves) if of_upper else (ours_moves, theirs_moves)
     wide, inner = (
         Interval(value, *ends(lows[1:], highs[1:], layout, level), at_least=at_least, at_most=at_most)
         for level in (LEVEL, 1 - 2 * (1 - LEVEL))

@@ -27,6 +27,13 @@ METHOD = (
     f"resamples, seed {SEED}"
 )
 TOO_SMALL = "n too small"
+LEAST_MOVE = 0.02
+"""A quantile is printed as a bound if censored values can move it by more than this part of it."""
+
+
+def moves(value: float, end: float) -> bool:
+    """Whether a quantile that censored values can move to `end` is a bound."""
+    return bool(abs(end - value) > LEAST_MOVE * abs(value))
 
 
 def sign_of_bound(at_least: bool, at_most: bool) -> str:

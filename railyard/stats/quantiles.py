@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from railyard.stats import distributions
 from railyard.stats.bootstrap import AT_ONCE, Groups, Layout, Reals, Weights, weighted_sums, weights
-from railyard.stats.intervals import LEVEL, Interval, carries_ends
+from railyard.stats.intervals import LEVEL, Interval, carries_ends, moves
 from railyard.stats.statistics import place
 
 MOST_OF_WINDOW = 10  # values of one window of trace that count as independent, at most
@@ -190,7 +190,7 @@ def quantile(sample: Sample, q: float, level: float = LEVEL) -> Interval | None:
     lower, upper = (ends if ends is sample.values else np.sort(ends) for ends in (sample.lower, sample.upper))
     rank = place(count, q)
     value = float(sample.values[rank])
-    alone = replace(Interval.alone(value), at_least=bool(upper[rank] > value), at_most=bool(lower[rank] < value))
+    alone = replace(Interval.alone(value), at_least=moves(value, upper[rank]), at_most=moves(value, lower[rank]))
     if not carries_ends(layout):
         return replace(alone, carried=order_shares(q, count, level)[1] <= 1)
     if layout.windows < windows_for(q):
