@@ -163,6 +163,10 @@ static uint64_t longest_rtt(const xl_connection *c) {
     return longest;
 }
 
+bool xl_content_lacks_limit(const xl_connection *c, const xl_flow_in *f, uint64_t blocked_at) {
+    return blocked_at < f->limit && c->now - f->raised >= longest_rtt(c);
+}
+
 static void put_stream_control(xl_builder *b, xl_stream *s) {
     xl_connection *c = b->c;
     if (s->reset_pending && xl_builder_note(b, XL_RESET_STREAM_FRAME_BYTES, XL_SF_RESET_STREAM, s->id, 0)) {

@@ -35,6 +35,9 @@ bool xl_content_is_settled(const xl_connection *);
 bool xl_content_has_unsent(const xl_connection *);
 /* Whether streams have so many bytes to send, with those that the application has announced. */
 bool xl_content_fills(const xl_connection *, uint64_t bytes);
+/* Whether the peer, which a limit blocks, should have a higher one since a round trip: the frame that announced it may
+ * be lost. */
+bool xl_content_lacks_limit(const xl_connection *, const xl_flow_in *, uint64_t blocked_at);
 /* Fills in what schedulers with `wants_backlog` read. */
 void xl_content_fill_backlog(const xl_connection *, xl_scheduler_view *);
 void xl_content_put_ping(xl_builder *);

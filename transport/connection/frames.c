@@ -6,6 +6,7 @@
 #include "connection/acks.h"
 #include "connection/cid_frames.h"
 #include "connection/connection.h"
+#include "connection/content.h"
 #include "connection/datagrams.h"
 #include "connection/handshake.h"
 #include "connection/path_status.h"
@@ -102,8 +103,14 @@ static uint64_t take_max_stream_data(xl_connection *c, const xl_frame *f) {
  * send. */
 static uint64_t take_stream_data_blocked(xl_connection *c, const xl_frame *f) {
     uint64_t error = 0;
-    xl_conn_stream_for_frame(c, f->max.stream_id, true, &error);
+    xl_stream *s = xl_conn_stream_for_frame(c, f->max.stream_id, true, &error);
+    if (s && !s->recv_done && xl_content_lacks_limit(c, &s->recv_flow, f->max.maximum))
+        s->max_data_pending = c->streams.control_dirty = true;
     return error;
+}
+
+static void take_data_blocked(xl_connection *c, const xl_frame *f) {
+    c->streams.max_data_pending |= xl_content_lacks_limit(c, &c->streams.flow_in, f->max.maximum);
 }
 
 static uint64_t take_max_streams(xl_connection *c, const xl_frame *f) {
@@ -283,6 +290,9 @@ uint64_t xl_conn_take_frame(xl_connection *c, const xl_frame *f, const xl_packet
     case XL_FRAME_MAX_STREAMS_BIDI:
     case XL_FRAME_MAX_STREAMS_UNI:
         return take_max_streams(c, f);
+    case XL_FRAME_DATA_BLOCKED:
+        take_data_blocked(c, f);
+        return 0;
     case XL_FRAME_STREAM_DATA_BLOCKED:
         return take_stream_data_blocked(c, f);
     case XL_FRAME_NEW_CONNECTION_ID:
@@ -322,7 +332,7 @@ uint64_t xl_conn_take_frame(xl_connection *c, const xl_frame *f, const xl_packet
             return XL_QERR_PROTOCOL_VIOLATION;
         xl_tls_remember(c->handshake.tls, XL_TLS_TOKEN, f->new_token.token, f->new_token.len);
         return 0;
-    default: /* PADDING, PING, the BLOCKED frames: nothing to do */
+    default: /* PADDING, PING, the other BLOCKED frames: nothing to do */
         return 0;
     }
 }

@@ -1,5 +1,8 @@
 #include "testing/pair.h"
 
+#include "connection/frames.h"
+#include "connection/state.h"
+
 /* Counts `words` in the server's log, which is complete when the server's connection was freed. */
 static unsigned times_in_log(const pair *p, const char *words) {
     unsigned n = 0;
@@ -40,6 +43,35 @@ PAIR_TEST(who_is_not_stopped_says_nothing) {
     assert_true(pair_finish(p, pair_ask(p, 300000), 20000000) != UINT64_MAX);
     xl_connection_free(p->sc);
     assert_int_equal(0, times_in_log(p, "data_blocked\""));
+}
+
+/* What the client does with a frame that says that a limit of 10000 bytes stops the server. */
+static bool announces_again(pair *p, uint64_t type, const bool *pending) {
+    const xl_frame f = {.type = type, .max = {.stream_id = 0, .maximum = 10000}};
+    p->cc->now = p->now;
+    assert_false(*pending);
+    assert_int_equal(0, xl_conn_take_frame(p->cc, &f, &(xl_packet_context){.level = XL_LEVEL_APP}));
+    return *pending;
+}
+
+static bool limits_are_raised(const pair *p, const xl_stream *s) {
+    return s->recv_flow.limit > 10000 && p->cc->streams.flow_in.limit > 10000;
+}
+
+PAIR_TEST(a_limit_that_a_blocked_peer_lacks_for_a_round_trip_is_announced_again) {
+    start(p, 6, 10000, 10000);
+    pair_ask(p, 50000);
+    const xl_stream *s = xl_conn_stream(p->cc, 0);
+    for (const uint64_t end = p->now + 1000000; p->now < end && !limits_are_raised(p, s);)
+        pair_step(p);
+    p->link[0].dark[0] = p->link[0].dark[1] = true;
+    pair_drop_queue(p);
+    const bool *of_stream = &s->max_data_pending, *of_all = &p->cc->streams.max_data_pending;
+    assert_false(announces_again(p, XL_FRAME_STREAM_DATA_BLOCKED, of_stream)); /* it may be on its way */
+    assert_false(announces_again(p, XL_FRAME_DATA_BLOCKED, of_all));
+    p->now += 45000;
+    assert_true(announces_again(p, XL_FRAME_STREAM_DATA_BLOCKED, of_stream));
+    assert_true(announces_again(p, XL_FRAME_DATA_BLOCKED, of_all));
 }
 
 /* Nobody reads, so that the limits do not rise. */
