@@ -5,8 +5,6 @@ Programs of C that the variable RAILYARD_WHEEL_PROGRAMS names (their files, sepa
 wheel is one for this platform then: scripts/wheel.sh.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -6,8 +6,6 @@ neighbouring turns, so that other load on the machine affects both. strace count
 transfer. Prints a table in Markdown.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

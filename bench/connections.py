@@ -5,8 +5,6 @@ With --against REVISION the library of that revision is built too (build/bench/R
 with the present one. Prints tables in Markdown and writes the figures to build/bench/connections.json.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shlex

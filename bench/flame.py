@@ -6,8 +6,6 @@ including its system calls. `perf` samples the processor's clock and unwinds wit
 are omitted and functions are inlined. inferno (`cargo install inferno`) folds the stacks and draws.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import shutil

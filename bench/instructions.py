@@ -9,8 +9,6 @@ all in docs/results/instructions.json and docs/results/speed.md. What that file 
 is not counted again by `--write`.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

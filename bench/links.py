@@ -3,8 +3,6 @@
 other load of the machine. Prints a table in Markdown.
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

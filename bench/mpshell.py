@@ -9,8 +9,6 @@ one each, in order, so it is the latest one that leaves each packet its own. Bey
 Prints tables in Markdown and writes the figures to build/bench/mpshell.json.
 """
 
-from __future__ import annotations
-
 import argparse
 import array
 import bisect

@@ -6,8 +6,6 @@ Prints a table in Markdown: medians of the time from the player's start to its e
 programs, over tries that alternate.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import resource

@@ -5,8 +5,6 @@ Prints tables in Markdown and writes the figures to build/bench/sim.json. Time i
 best of three; everything runs one after another.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -9,8 +9,6 @@ not sustain shows what the machine can do, not the stack. The stacks take turns,
 Prints a table in Markdown and writes the figures to build/bench/stacks.json.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import socket

@@ -3,8 +3,6 @@
 In Python: `import railyard as rr`; then rr.play(), rr.load() and rr.compare(), which railyard/api.py has.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:

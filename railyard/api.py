@@ -5,8 +5,6 @@ campaign.chunks.to_pandas()
 rr.compare(campaign, against="vanilla-mp")
 """
 
-from __future__ import annotations
-
 import html
 import json
 from collections.abc import Mapping, Sequence
@@ -84,7 +82,7 @@ class Campaign:
         """A figure of everything that happened in one run, on one axis of time."""
         return draw(read_replay(self.folder / "runs" / self.run(run_id).run_id))
 
-    def explain(self, run_id: str | Run, chunk: int | None = None) -> Explained:
+    def explain(self, run_id: str | Run, chunk: int | None = None) -> "Explained":
         """Explains the completion time of a chunk, by default the slowest. Raises UserError if the logs do not allow
         it."""
         return Explained(explanation.explain(self.folder / "runs" / self.run(run_id).run_id, chunk))

@@ -7,8 +7,6 @@ The help itself is made from the tables of options, so page, completion and prog
 Python: `make install` runs it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -5,8 +5,6 @@ change of one place in a copy of the last commit, which is built in its own fold
     python scripts/stress-without.py
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

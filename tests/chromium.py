@@ -1,7 +1,5 @@
 """Helpers for tests of pages in Chromium. The browser itself is a fixture of conftest.py."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

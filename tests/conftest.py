@@ -1,7 +1,5 @@
 """What several test files share: run folders as the programs leave them, and the conditions of privileged tests."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Viewers of a population and their tasks, for tests that look at single plays."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A pair of constant links, and experiments of one run over it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

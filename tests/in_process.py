@@ -1,7 +1,5 @@
 """`railyard` within the process of the tests: a start of Python and its imports takes longer than most commands."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys

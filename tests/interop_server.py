@@ -5,8 +5,6 @@
 --late-credit: one request at a time, and room for the next one 0.2 s after the last. --late-answer: after 3 s.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

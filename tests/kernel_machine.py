@@ -1,7 +1,5 @@
 """For tests of the time-travel kernel and of the arena of that name."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

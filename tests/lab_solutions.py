@@ -1,7 +1,5 @@
 """Solutions of the lab notebooks, by exercise: what takes the place of a cell's code before its check."""
 
-from __future__ import annotations
-
 PATH = {
     1: """
 wifi_mbps, lte_mbps = (len(t.opportunities_ms) * 1504 * 8 / 1e3 / t.period_ms for t in (wifi, lte))

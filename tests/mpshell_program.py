@@ -1,7 +1,5 @@
 """Helpers for tests of mpshell: real namespaces, real TUN devices, real sockets."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

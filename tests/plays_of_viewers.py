@@ -1,7 +1,5 @@
 """Files of plays for tests: read as rows, or made of rows with only the columns that a test needs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Starts the QUIC programs of the project on the loopback interface, for tests."""
 
-from __future__ import annotations
-
 import json
 import select
 import signal

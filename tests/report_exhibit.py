@@ -1,7 +1,5 @@
 """An exhibit computed from the runs of a real campaign, for tests of what shows exhibits."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

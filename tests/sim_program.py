@@ -1,7 +1,5 @@
 """`xlink-sim` with a job."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """HTTP/3 clients that ask for much and read nothing: they give the server no credit to send bodies."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import AsyncIterator

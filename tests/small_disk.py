@@ -1,7 +1,5 @@
 """A file system with little room, for tests of what a full disk does."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager

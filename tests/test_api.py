@@ -1,7 +1,5 @@
 """`import railyard as rr`: what a notebook uses."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

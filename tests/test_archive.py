@@ -1,7 +1,5 @@
 """A campaign as one file, and the check of it. Files of others are hostile."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -1,7 +1,5 @@
 """Arenas: each is one module, which everything else finds by its name and asks for what it can do."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Callable, Iterator

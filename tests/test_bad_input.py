@@ -1,7 +1,5 @@
 """Mistakes of users: one sentence with place and remedy, exit code 2, and no files left behind."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

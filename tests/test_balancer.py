@@ -1,7 +1,5 @@
 """xlink-balancer in front of several servers: real sockets on the loopback interface."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import random

@@ -1,7 +1,5 @@
 """The benchmarks: what they compare is comparable, and what has grown is reported."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import json

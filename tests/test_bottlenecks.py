@@ -1,7 +1,5 @@
 """Links that paths share, and others' traffic: from an experiment to what connections get."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The time between the oracle and a scheme: its parts add up, and each has the right value."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Campaigns that are killed at any moment, disks that fill up, runs that break: nothing is lost and nothing doubled."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """`pcap: true`: what the interfaces of both endpoints carried, in files that decrypt themselves."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Claims of studies: each is a row of study.yaml, and all of them are judged by one piece of code."""
 
-from __future__ import annotations
-
 import math
 import re
 import shutil

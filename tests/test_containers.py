@@ -1,7 +1,5 @@
 """The docker arena without an engine: command lines, compose files, Dockerfile."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import os

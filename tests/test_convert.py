@@ -1,7 +1,5 @@
 """`railyard traces convert`: every format keeps the measured bytes, and reports mistakes in a file."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket

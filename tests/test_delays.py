@@ -1,7 +1,5 @@
 """`railyard traces delay`: round trips of ping and lists of delays become delay traces."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import get_args
 

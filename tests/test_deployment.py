@@ -1,7 +1,5 @@
 """Several worker processes, reload, and what is left of a worker that died: real sockets on the loopback interface."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Sizes chosen from a pilot: what they spend, and that they leave the error rate of an interval as it is."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which differences between the schemes of a campaign are established: places, windows, families, censored plays."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """The docker arena with a real engine: `make docker-test` starts everything that is needed and runs these."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The documentation: links have targets, generated pages are up to date, examples are valid."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """`railyard run --dry-run`: what a campaign takes, and nothing is run for it."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

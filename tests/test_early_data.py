@@ -1,7 +1,5 @@
 """0-RTT: the programs resume a session and send requests in their first packets. What that saves, in the simulator."""
 
-from __future__ import annotations
-
 import stat
 import subprocess
 from pathlib import Path

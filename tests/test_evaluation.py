@@ -1,7 +1,5 @@
 """`railyard study evaluation`: its output for any campaign, also for one with failed plays."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

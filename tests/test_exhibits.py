@@ -1,7 +1,5 @@
 """Figures and tables of the paper: their experiment files, builders, verdicts, and notebooks, at the small size."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

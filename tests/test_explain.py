@@ -1,7 +1,5 @@
 """`railyard explain`: the parts of a chunk's completion time add up to it, and a cause that was planted is named."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

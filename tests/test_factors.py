@@ -1,7 +1,5 @@
 """Lists in place of values of a scheme's parameters: what is played, and the plot of the response."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Plays that failed: which of them have an excuse, and the interval of their share."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`railyard traces fetch`: with a server on this machine, and without one."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import socket

@@ -1,7 +1,5 @@
 """Figures: their values over plays, and that no other code computes one."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from dataclasses import replace

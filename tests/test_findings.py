@@ -1,7 +1,5 @@
 """Findings in sentences: each agrees with the figures, also if multipath loses. And columns."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """TCP flows of the kernel as others' traffic: in the kernel arena, and in an experiment's YAML."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Third parties' results: records are shown and compared, but no program that they name is run."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """scripts/fresh-machine.sh, and .ci/run, which runs the tests in such a machine or reports why it cannot."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

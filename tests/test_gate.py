@@ -1,7 +1,5 @@
 """The gate: the statistics with constructed samples, the comparison of runs, and what a suite exercises."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

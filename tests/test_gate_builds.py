@@ -1,7 +1,5 @@
 """Real gates over real builds, of a copy of the tree."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The gate's power curve: simulated regressions, decided by the gate's own comparison."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """xlink-get against xlink-server, over HTTP/3 and HTTP/0.9; and HTTP/0.9 requests by hand, by aioquic."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

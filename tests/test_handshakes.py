@@ -1,7 +1,5 @@
 """`railyard traces rtt`: the round trips of TCP handshakes. `data/hsr_mptcp/` has the heads of real captures (MIT)."""
 
-from __future__ import annotations
-
 import tarfile
 import zipfile
 from pathlib import Path

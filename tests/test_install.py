@@ -1,7 +1,5 @@
 """`make install`: what other programs build against. The examples are built against the installed tree, and run."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

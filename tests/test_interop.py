@@ -1,7 +1,5 @@
 """The programs speak HTTP/3 with an independent implementation: aioquic, on the loopback interface."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime
 import hashlib

@@ -1,7 +1,5 @@
 """The interoperability matrix: its small set against aioquic, and the distinction of broken cells from good ones."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """Multipath by RFC 10069 with an independent stack: noq (peers/noq), on the loopback interface."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

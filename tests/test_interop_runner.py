@@ -4,8 +4,6 @@ QUIC_INTEROP_RUNNER names a checkout of the runner, with its requirements in its
 QUIC_INTEROP_PYTHON.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

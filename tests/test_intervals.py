@@ -1,7 +1,5 @@
 """Intervals, differences and verdicts against known answers: tables, textbook formulas, and coverage by simulation."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

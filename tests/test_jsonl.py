@@ -1,7 +1,5 @@
 """JSON Lines: the values read from files that are complete, cut, or of another kind."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -4,8 +4,6 @@ Most of these tests need a kernel, which takes minutes to build: they skip where
 builds one.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """The limits of a hostile program that is root in the time-travel kernel."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

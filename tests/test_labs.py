@@ -1,7 +1,5 @@
 """The lab notebooks in Jupyter: as students get them, and with the solutions."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

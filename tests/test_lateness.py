@@ -1,7 +1,5 @@
 """The bound on what lateness can have added, and the probe of the machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """The Python package is in layers: each imports only itself and those before it."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

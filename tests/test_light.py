@@ -1,7 +1,5 @@
 """Light traces: folders of CellReplay and LeoReplayer become pairs, which the simulator and mpshell read."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`link_events` of an experiment: both arenas make the same changes, and a late event makes a run void."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

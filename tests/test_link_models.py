@@ -1,8 +1,6 @@
 """Models of a link, alike in all arenas: uplink grants, a satellite of a low orbit, and Wi-Fi, whose directions share
 its airtime."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

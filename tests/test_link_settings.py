@@ -1,7 +1,5 @@
 """Settings of links in experiments and indexes: checked with file and line, given to both arenas, and effective."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Link logs: reading, the figures of a log computed by hand and of real runs, and the plots."""
 
-from __future__ import annotations
-
 import json
 import math
 import warnings

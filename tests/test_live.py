@@ -1,7 +1,5 @@
 """The display of a play under way, which follows the growing files."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Coroutines from ordinary code, with and without a loop that runs already."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import threading

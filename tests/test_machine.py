@@ -1,7 +1,5 @@
 """Causes of lateness: the processors' time by user, and the sentence of a void run."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """`railyard traces convert --microstructure`: bins keep their bytes and get the silences of recordings of packets."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """mpshell's links as programs inside see them: real namespaces, real TUN devices, real sockets."""
 
-from __future__ import annotations
-
 import hashlib
 import socket
 import subprocess

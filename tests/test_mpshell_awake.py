@@ -1,7 +1,5 @@
 """mpshell keeps the cores awake: its processes, sharing between instances, its output, and that nothing is left."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """mpshell and its command: exit status, signals, what is left afterwards, bad input."""
 
-from __future__ import annotations
-
 import os
 import pty
 import select

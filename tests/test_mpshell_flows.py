@@ -1,7 +1,5 @@
 """TCP flows of the kernel as others' traffic in mpshell, in real time."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

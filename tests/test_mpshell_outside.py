@@ -1,7 +1,5 @@
 """mpshell over two network namespaces that it does not make: no CAP_SYS_ADMIN, as in containers."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

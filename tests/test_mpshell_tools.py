@@ -1,7 +1,5 @@
 """mpshell's tools and faults: control socket, captures, exact times, live view, offloads, kills at any moment."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

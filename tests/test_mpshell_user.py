@@ -1,7 +1,5 @@
 """mpshell --user: COMMAND has no rights over the machine, and still finds its network."""
 
-from __future__ import annotations
-
 import json
 import os
 import pwd

@@ -1,7 +1,5 @@
 """Each file that a program reads, with small or large mistakes: it runs, or ends with one sentence and exit code 2."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Networks by the names that others give them become pairs of constant rates."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

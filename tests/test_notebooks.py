@@ -1,7 +1,5 @@
 """The notebooks, used as in notebooks/README.md: converted, executed, with pictures."""
 
-from __future__ import annotations
-
 import base64
 import os
 import re

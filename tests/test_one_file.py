@@ -3,8 +3,6 @@
 Each in a copy of the tree.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The oracle: exact if the answer is known, and never later than a real run."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from pathlib import Path

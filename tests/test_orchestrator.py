@@ -1,7 +1,5 @@
 """From a YAML file to runs, and from runs to a whole campaign."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

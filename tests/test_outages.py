@@ -1,7 +1,5 @@
 """A play connects if a path carries packets for three seconds: every scheme, over generated outages."""
 
-from __future__ import annotations
-
 import json
 import random
 import subprocess

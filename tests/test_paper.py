@@ -1,7 +1,5 @@
 """Figures of a report as files for a paper."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

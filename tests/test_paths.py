@@ -1,7 +1,5 @@
 """Paths that come, go, stand by and are rebound while a video plays; docs/reference/paths.md."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

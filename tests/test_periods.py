@@ -1,7 +1,5 @@
 """Warnings name traces of unequal length or shorter than a run, and how to get a missing pair."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Places that a rule finds in the traces: those with the least capacity of the primary path."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

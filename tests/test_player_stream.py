@@ -1,7 +1,5 @@
 """xlink-player over a Unix socket, behind which a relay carries its bytes."""
 
-from __future__ import annotations
-
 import hashlib
 import selectors
 import socket

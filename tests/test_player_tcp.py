@@ -1,7 +1,5 @@
 """xlink-player and xlink-server over kernel TCP and MPTCP on loopback."""
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import http.server

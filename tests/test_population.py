@@ -1,7 +1,5 @@
 """The population: drawn from its seed, played exactly, resumed after kill -9, the same on a Dask cluster."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import random

@@ -1,7 +1,5 @@
 """Figures and tables over a population: verdicts follow from the figures. tests/test_exhibits.py makes them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

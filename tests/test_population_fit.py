@@ -1,7 +1,5 @@
 """Viewers who sit still: their networks over time, how much they watch, and the fit of the parameters."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Iterable, Iterator

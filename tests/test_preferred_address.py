@@ -1,8 +1,6 @@
 """The server's preferred address (RFC 9000 section 9.6) over real sockets: one of each IP version in the parameter,
 clients that move, and clients that stay because the address does not answer."""
 
-from __future__ import annotations
-
 import asyncio
 import shlex
 import socket

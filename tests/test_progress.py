@@ -1,7 +1,5 @@
 """Reports of work under way: completed parts and the time left."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

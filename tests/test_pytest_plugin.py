@@ -1,7 +1,5 @@
 """The pytest fixture: runs in virtual time inside of a project's own tests."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from importlib.metadata import entry_points

@@ -1,7 +1,5 @@
 """The runs whose qlogs a campaign keeps: by its size, or as asked for."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

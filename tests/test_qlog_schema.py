@@ -1,7 +1,5 @@
 """Qlogs follow the schema: the drafts' part and Railyard's. Older ones stay readable."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`railyard qlog`: the paths in qlogs of any stack, and traces for Perfetto."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import random

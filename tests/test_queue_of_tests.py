@@ -1,7 +1,5 @@
 """`make test-py`: processes share the files of tests; each file is run by one of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """xlink-player and xlink-server over the loopback interface, two local addresses as two paths."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import socket

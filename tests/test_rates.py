@@ -1,7 +1,5 @@
 """Intervals of the rate of a rare event: the definition of events, the ends, and the coverage."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Programs under test run under SCHED_FIFO below mpshell, with a time limit, and their children only if they need
 it."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

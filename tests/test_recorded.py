@@ -6,8 +6,6 @@ wall clock run side by side.
 The recorded traces are not part of the project: these tests are skipped where RAILYARD_TRACE_PATH does not reach them.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

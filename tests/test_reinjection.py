@@ -1,7 +1,5 @@
 """Re-injection in the simulator: the effects of options, multipath against the best single path, cost bounds."""
 
-from __future__ import annotations
-
 import json
 import math
 import tempfile

@@ -1,7 +1,5 @@
 """The behaviour of all relays: a pair of relays on the loopback interface, between two plain sockets."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """A repeated command with nothing new shows the kept output without reading a run. Any change makes it read again."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

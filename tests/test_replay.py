@@ -1,7 +1,5 @@
 """The page of one run: it agrees with the run's own counters, in either arena and for any length."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

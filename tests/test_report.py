@@ -1,7 +1,5 @@
 """From run folders to figures, Parquet files and the page."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

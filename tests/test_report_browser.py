@@ -1,7 +1,5 @@
 """The pages of the report as a reader sees them: in Chromium, wide, narrow, dark and on paper."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """`railyard report --within`: a report within a given time, whose sizes come from a pilot of other viewers."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

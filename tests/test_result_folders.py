@@ -1,7 +1,5 @@
 """Folders of results: one for each distinct campaign, a link to the newest, and nothing replaced or lost."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

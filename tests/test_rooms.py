@@ -1,7 +1,5 @@
 """The rooms of the C tree: who includes whom, who calls whom."""
 
-from __future__ import annotations
-
 import re
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path

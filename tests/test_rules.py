@@ -1,7 +1,5 @@
 """The rules by which figures are made, checked by hand: limits of fidelity, thresholds, intervals, agreement."""
 
-from __future__ import annotations
-
 import json
 import random
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """saturatr as a program: what it records inside mpshell is what mpshell replayed."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

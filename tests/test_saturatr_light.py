@@ -1,7 +1,5 @@
 """saturatr's light recordings: the rows of a light trace that a link replays come back, in virtual time."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

@@ -1,7 +1,5 @@
 """Schedulers and congestion controllers, chosen by name in the programs and in the simulator, and what comes of it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -1,8 +1,6 @@
 """What programs on sockets choose by chance: from the system, so that no two share a token, a connection ID or a key;
 from --seed only where it is given, and then the log says so."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 from pathlib import Path

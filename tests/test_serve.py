@@ -1,7 +1,5 @@
 """The web application over HTTP: its pages, access, and answers to bad input."""
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import gc

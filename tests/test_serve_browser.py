@@ -1,7 +1,5 @@
 """The pages of `railyard serve` as a reader sees them, in Chromium: wide, on a phone, in the dark, by keyboard."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

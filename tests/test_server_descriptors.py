@@ -1,7 +1,5 @@
 """File descriptors, of which a process has a limited number: what clients can make xlink-server hold of them."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket

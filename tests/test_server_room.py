@@ -1,7 +1,5 @@
 """xlink-server when more clients come than it has room for, on loopback: each address of 127.0.0.0/8 is a client."""
 
-from __future__ import annotations
-
 import json
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """The packages that setup installs: all pinned, and none in a place that others can write to."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The words of "n too small": the count, the missing number, and a setting that gives it when followed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """xlink-sim: the same job gives the same bytes, whatever the machine does, and what it simulates is the network."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json

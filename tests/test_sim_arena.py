@@ -1,7 +1,5 @@
 """The sim arena seen from the orchestrator: the same experiment file, the same results, in virtual time."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

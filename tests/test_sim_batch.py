@@ -1,7 +1,5 @@
 """`xlink-sim --batch`: many runs of one process, each as by itself; one that dies ends none but its process."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

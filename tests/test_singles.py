@@ -1,7 +1,5 @@
 """`railyard traces pair`: a pair of two single recordings is marked as recorded separately."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`railyard gate --stack`: two builds of a stack, the comment, Bencher's metrics, the history and its steps."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

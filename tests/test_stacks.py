@@ -1,7 +1,5 @@
 """Other stacks as schemes: the how-to from its first line to its last, and what goes wrong."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

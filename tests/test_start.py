@@ -1,7 +1,5 @@
 """The command line starts fast: it imports the libraries of the command that is run, and no others."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

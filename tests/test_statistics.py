@@ -1,7 +1,5 @@
 """The statistics of the gate against scipy's and brute force: independent implementations of the same definitions."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

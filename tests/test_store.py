@@ -1,7 +1,5 @@
 """The results store: SQL over campaigns, old versions of their files, one run and one campaign shown."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The multipath stress corpus: each predicate, the command and its outputs, and mechanisms that are taken out."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Studies: each is a folder, and pages show what is kept of its measurements between markers."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The summary of `railyard run`: short, complete, and in agreement with the figures. And twins in virtual time."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Sequence

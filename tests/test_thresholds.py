@@ -1,7 +1,5 @@
 """Thresholds in percent: measured with the control off, resolved into milliseconds, recorded with every run."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The generator of trace pairs: the library comes again byte for byte, the models have the statistics of recordings."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Traces that were generated, or recorded a moment ago, replayed by the name of their pair."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Traces: reading, measuring, the library of pairs, the generator, and `railyard traces`."""
 
-from __future__ import annotations
-
 import csv
 import math
 import os

@@ -3,8 +3,6 @@
 The sanitizers' build compares all deadlines at each question; this finds a new function before anything calls it.
 """
 
-from __future__ import annotations
-
 import re
 
 from railyard.base.paths import ROOT

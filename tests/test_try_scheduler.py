@@ -1,7 +1,5 @@
 """`railyard study try-scheduler`: what a change moves over many pairs, some of which it makes itself."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The tutorials, and a guide: their commands as they stand, each from an empty folder with results of its own."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

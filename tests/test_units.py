@@ -1,7 +1,5 @@
 """Values with units in experiments, `railyard run --set` and `--pair`, and two campaigns compared."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`railyard study validate`: live downloads from lists of packets, distances with known answers, emulated downloads."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

@@ -3,8 +3,6 @@
 Dependencies come from the environment that the tests run in; nothing is downloaded.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

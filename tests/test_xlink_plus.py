@@ -1,7 +1,5 @@
 """xlink+: the handshake is raced over the paths, and nothing else of the programs changes by it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Helpers for tests of traces: the pairs of the project's library, files, and `railyard traces` in this process."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Two TCP flows at a bottleneck, as options of mpshell, and what they carried."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from railyard.results.flows import read_flows

@@ -1,7 +1,5 @@
 """Waiting for what other processes do, with a limit."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The web application in a thread of the tests, and a campaign for it to show."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import threading
@@ -48,7 +46,7 @@ class Server:
     port: int = 0
     _ready: threading.Event = field(default_factory=threading.Event)
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> "Server":
         self._thread = threading.Thread(target=lambda: asyncio.run(self._main()))
         self._thread.start()
         assert self._ready.wait(WAIT_S)

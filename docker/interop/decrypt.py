@@ -4,8 +4,6 @@ Wireshark's dissector knows no path ID, which is in the nonce of every path but 
 SSLKEYLOGFILE. For one connection, QUIC version 1.
 """
 
-from __future__ import annotations
-
 import hmac
 import subprocess
 from collections.abc import Iterator
@@ -163,7 +161,7 @@ class Keys:
         self.key, self.iv = _expand(self.secret, "quic key", size), _expand(self.secret, "quic iv", 12)
         self.header = self.header or _expand(self.secret, "quic hp", size)
 
-    def next(self) -> Keys:
+    def next(self) -> "Keys":
         secret = _expand(self.secret, "quic ku", len(self.secret))
         return Keys(secret, self.is_chacha, self.generation + 1, self.header)
 

@@ -5,8 +5,6 @@ network and simulator. A client that supports the case opens a path to each addr
 over HTTP/0.9 as in `transfer`, and exits with status 127 otherwise.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable
 from pathlib import Path

@@ -4,8 +4,6 @@
 Usage: QUIC_INTEROP_RUNNER=DIR docker/interop/run_cases.py OPTIONS OF ITS run.py
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

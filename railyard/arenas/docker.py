@@ -1,7 +1,5 @@
 """The docker arena: the programs of the mpshell arena in containers, client side and server side apart."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

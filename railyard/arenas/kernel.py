@@ -7,8 +7,6 @@ logs and command lines have no names of folders of this machine, which would be 
 after the run are not trusted: only regular files join the run's (confine.py).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,8 +1,6 @@
 """The mpshell arena: any unmodified program on the wall clock, in a network namespace with a TUN device for each
 path."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shlex

@@ -4,8 +4,6 @@ xlink-sim runs both endpoints and the links on a virtual clock, in one process t
 same files as a wall-clock run, and docs/reference/sim.md describes its job. A run is exact, so there is no second try.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shlex

@@ -1,7 +1,5 @@
 """Progress of work in equal parts: a bar on a terminal, else a line now and then. Both go to standard error."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -6,8 +6,6 @@ schema follow. Schedulers, congestion controllers, re-injection modes and queue 
 program is asked for those that the file does not have yet.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

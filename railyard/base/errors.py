@@ -1,7 +1,5 @@
 """The error that a user can cause and correct."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

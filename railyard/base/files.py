@@ -1,7 +1,5 @@
 """Writes files completely or not at all, and reports errors in one sentence."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

@@ -1,7 +1,5 @@
 """Tables in the forms that other programs read: JSON, CSV, Markdown, LaTeX."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Reads JSON Lines of the programs. A program may have died while writing, so the last line may be cut."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """JUnit XML for CI."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from xml.etree import ElementTree
 

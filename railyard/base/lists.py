@@ -1,7 +1,5 @@
 """Groups values and removes repeated ones, in order of appearance."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """Runs coroutines from ordinary code, and side by side."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Immutable models of data, and the types of their fields."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field

@@ -1,7 +1,5 @@
 """The contents of a page of results: tables and paragraphs, and their Markdown."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Protocol

@@ -1,7 +1,5 @@
 """The places of files and programs: in a checkout beside the package, else in the package's data and on PATH."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Mapping, Sequence

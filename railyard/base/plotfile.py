@@ -1,7 +1,5 @@
 """Writes a figure: SVG, PNG and PDF with matplotlib, HTML with plotly. The file's suffix decides."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The provenance of results: revision, machine, programs, settings."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

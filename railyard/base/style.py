@@ -5,8 +5,6 @@ A scheme has the same colour, dash and pattern in every figure, and they are uni
 dash distinguishes curves, and the pattern bars.
 """
 
-from __future__ import annotations
-
 import html
 from dataclasses import dataclass
 from typing import Any

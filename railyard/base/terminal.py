@@ -1,7 +1,5 @@
 """Output for a terminal of any width. A table that is wider is printed in parts; figures are never cut."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Values with a unit, such as 8mbps, 500ms and 512KiB, for fields whose name ends with their unit."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Numbers in sentences, and text that is safe for a terminal."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

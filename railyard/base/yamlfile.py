@@ -1,7 +1,5 @@
 """Reads YAML with line numbers. A mistake in a file becomes one sentence with file, line, field and remedy."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """The errors of reading a damaged zip archive."""
 
-from __future__ import annotations
-
 import lzma
 import struct
 import zipfile

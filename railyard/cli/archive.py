@@ -1,7 +1,5 @@
 """`railyard archive`, and `railyard repeat` of an archive."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`railyard clean`: removes selected results, after showing them and asking. No other command removes results."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`railyard explain`."""
 
-from __future__ import annotations
-
 import json
 from typing import Annotated
 

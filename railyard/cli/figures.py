@@ -1,7 +1,5 @@
 """`railyard figures`: the figures of a report as files for a paper."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

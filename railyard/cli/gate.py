@@ -1,7 +1,5 @@
 """`railyard gate`, for versions of this project, kernels, and builds of third parties' stacks."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

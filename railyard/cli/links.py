@@ -1,7 +1,5 @@
 """`railyard link-stats`."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from pathlib import Path

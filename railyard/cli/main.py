@@ -1,8 +1,6 @@
 """The command line: every command of `railyard`. A command's module is imported when the command is used, because the
 libraries of all commands together take seconds to load."""
 
-from __future__ import annotations
-
 import ast
 import codecs
 import logging

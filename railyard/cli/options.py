@@ -1,7 +1,5 @@
 """Options and the handling of interrupts that several commands share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`railyard qlog`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Any

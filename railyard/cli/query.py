@@ -1,7 +1,5 @@
 """`railyard query`."""
 
-from __future__ import annotations
-
 import signal
 import sys
 from collections.abc import Iterator

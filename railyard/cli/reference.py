@@ -4,8 +4,6 @@ python -m railyard.cli.reference           writes the pages
 python -m railyard.cli.reference --check   names the pages that differ from the code; exit code 1 if there are any
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

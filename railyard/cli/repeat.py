@@ -1,7 +1,5 @@
 """`railyard repeat`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`railyard report`: writes pages again from recorded runs."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Annotated

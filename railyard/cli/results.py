@@ -1,7 +1,5 @@
 """`railyard list`, `show` and `compare`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`railyard serve`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`railyard study`: the studies of studies/."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import typer

@@ -1,7 +1,5 @@
 """`railyard traces plot`, `convert`, `pair` and `fetch`."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`railyard traces`: list, measure, check and generate traces. trace_tools.py has the commands that convert files."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from enum import StrEnum

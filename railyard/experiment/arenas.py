@@ -3,8 +3,6 @@
 An experiment knows only their names. `railyard.run.arena` has their properties and how they carry out a run.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules

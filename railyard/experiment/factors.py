@@ -1,7 +1,5 @@
 """Factors: a list in place of one value of a scheme's parameter. The scheme is played once with each value."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

@@ -4,8 +4,6 @@ An experiment is trace pairs × schemes × seeds over one set of player settings
 checked without looking at the trace library; `railyard.run.resolve` looks there and makes the list of runs.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -380,7 +378,7 @@ class LinkEvent(Strict):
         return {name: value for name, value in dump(self).items() if value is not None or name not in later}
 
     @model_validator(mode="after")
-    def _changes_something(self) -> LinkEvent:
+    def _changes_something(self) -> "LinkEvent":
         if self.loss is not None and not LINK_SETTINGS["loss"].takes(self.loss):
             raise FieldError("loss", "it takes a probability, 0 to 1, or ge:p=P:r=P[:good=P][:bad=P].")
         if self.rate is not None and not _is_positive(self.rate):
@@ -527,7 +525,7 @@ class Experiment(Strict):
         return value
 
     @model_validator(mode="after")
-    def _consistent(self) -> Experiment:
+    def _consistent(self) -> "Experiment":
         if len(set(self.seeds)) != len(self.seeds):
             raise FieldError(
                 "seeds", "the same seed is given twice in 'seeds'; every seed is one repetition, so list it once."

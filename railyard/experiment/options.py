@@ -1,7 +1,5 @@
 """Experiments from the command line: --set changes fields of a file, and --pair takes the place of a file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The QUIC schemes and their settings, which the programs declare in `lib/schemes/quic_settings.c`."""
 
-from __future__ import annotations
-
 from railyard.base.declared import DESCRIBED
 
 SETTINGS = {setting.name: setting for setting in DESCRIBED.settings}

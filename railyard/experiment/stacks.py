@@ -5,8 +5,6 @@ client's relay over a Unix socket; the server's relay opens connections to xlink
 only what a stack's file says.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import select

@@ -9,8 +9,6 @@ A figure pools its plays in one of three ways:
 docs/reference/statistics.md has the rules of the intervals.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace

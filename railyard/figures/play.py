@@ -1,7 +1,5 @@
 """The part of a play that figures read. A run of a campaign is a play, and so is a play of a viewer of a population."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol
 

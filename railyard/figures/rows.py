@@ -1,7 +1,5 @@
 """The figures, one row each. Computation, output and comparison of a figure follow from its row."""
 
-from __future__ import annotations
-
 from railyard.figures.figure import Figure, Gate, Quantile, Ratio, Share, Values
 from railyard.figures.play import Play
 

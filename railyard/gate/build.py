@@ -1,7 +1,5 @@
 """The two builds that the gate compares: the baseline revision in a git worktree, and the working tree."""
 
-from __future__ import annotations
-
 import fcntl
 import filecmp
 import os

@@ -4,8 +4,6 @@ Plays that overlap in a trace see the same stretch of it, so that their differen
 not. The unit of the test is therefore a window of trace: it counts once, with the mean of its plays' differences.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Collection, Mapping, Sequence

@@ -3,8 +3,6 @@
 A kind counts as exercised if at least FEWEST_PLAYS plays show it in their records, whatever the suite intends.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -93,7 +91,7 @@ class Exercise:
     plays: dict[str, int]
 
     @classmethod
-    def of(cls, runs: Iterable[Run]) -> Exercise:
+    def of(cls, runs: Iterable[Run]) -> "Exercise":
         known = list(runs)
         return cls({kind.name: sum(map(kind.has, known)) for kind in KINDS})
 

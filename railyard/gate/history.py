@@ -1,7 +1,5 @@
 """What a gate exports: its figures as Bencher's metrics, and a line of an append-only history."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """The page of a gate's history: a curve for each figure of each row, with its steps."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The gate's verdict as Markdown for a pull request, JUnit XML for CI, CSV, and a table in the terminal."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

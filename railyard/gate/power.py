@@ -6,8 +6,6 @@ trace, so the null hypothesis is true. A regression is planted in one row, drawn
 every request of B takes a factor longer. Then the gate's own comparison decides.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -187,7 +185,7 @@ def markdown(alarm_rates: Sequence[AlarmRate]) -> str:
     return "\n".join(lines)
 
 
-def drawn(alarm_rates: Sequence[AlarmRate]) -> Figure:
+def drawn(alarm_rates: Sequence[AlarmRate]) -> "Figure":
     """Power against the share of the windows that a regression hits."""
     from matplotlib.figure import Figure  # noqa: PLC0415  it takes long to load
 

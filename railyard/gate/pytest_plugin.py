@@ -8,8 +8,6 @@ Runs are in virtual time: exact, the same on every machine, and they take a frac
 the package; nothing needs to be enabled.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def railyard(tmp_path: Path) -> Railyard:
+def railyard(tmp_path: Path) -> "Railyard":
     """`railyard.run(scheme=…, pair=…, seed=…, **settings)` runs once in virtual time, below the test's tmp_path."""
     # Imported late: sessions that do not use the fixture do not pay for it.
     from railyard.gate.testing import Railyard  # noqa: PLC0415

@@ -1,7 +1,5 @@
 """The gate from end to end: build both versions, run the suite on both, compare, and look where a regression begins."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import tempfile

@@ -1,7 +1,5 @@
 """A suite: an experiment in virtual time, and the floors below which a difference does not matter."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,7 +58,7 @@ class Suite(Experiment):
         return value
 
     @model_validator(mode="after")
-    def _can_be_compared(self) -> Suite:
+    def _can_be_compared(self) -> "Suite":
         if len(self.seeds) * len(self.pairs) < FEWEST_PLAYS:
             raise FieldError(
                 "seeds",

@@ -1,7 +1,5 @@
 """What the pytest fixture hands to a test: single runs in virtual time, and their figures."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checks of answers in the lab notebooks. Right answers are computed, from traces or from plays."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from numbers import Real
 from types import EllipsisType

@@ -1,7 +1,5 @@
 """The checks of notebooks/lab-path.py, which is about paths."""
 
-from __future__ import annotations
-
 from types import EllipsisType
 from typing import Any
 

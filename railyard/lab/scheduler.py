@@ -1,7 +1,5 @@
 """Compiles a scheduler in C into a simulator, plays it and checks it, for notebooks/lab-scheduler.py."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

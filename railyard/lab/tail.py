@@ -1,7 +1,5 @@
 """The checks of notebooks/lab-tail.py, which is about slow tails."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from types import EllipsisType
 

@@ -1,8 +1,6 @@
 """Reports: of one campaign, and of all exhibits and campaigns. One self-contained HTML page that needs no network.
 The modules that draw them take long to load, so they are loaded when a page is written."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +21,7 @@ def write_report(campaign: dict[str, Any], runs: Sequence[Run], out: Path) -> Pa
     return write_page_of(Context(campaign, list(runs), folder=out), out)
 
 
-def write_page_of(context: Context, out: Path) -> Path:
+def write_page_of(context: "Context", out: Path) -> Path:
     """Writes the report of a context, which has its comparisons already, and returns its path."""
     from railyard.report import page  # noqa: PLC0415
 

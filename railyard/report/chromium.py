@@ -5,8 +5,6 @@ its file descriptor 3, out on 4. Nothing listens on a port, the profile is a tem
 network is off except for the loopback interface, so that a page which needs a network fails.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -149,7 +147,7 @@ class Browser:
 
     def open(
         self, page: Path | str, *, width: int = 1280, height: int = 900, dark: bool = False, plots: bool = True
-    ) -> Page:
+    ) -> "Page":
         """Opens a file of this machine, or an address, in a new tab, and waits until it has loaded and every plot is
         drawn, if it has plots."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]

@@ -4,8 +4,6 @@ An exhibit is plain data: tables, plotly figures, the paper's values beside ours
 computed from the figures. Report, notebooks and documentation need nothing else to draw it.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path
@@ -53,7 +51,7 @@ class Table(StrictModel):
         return rows
 
     @model_validator(mode="after")
-    def _rectangular(self) -> Table:
+    def _rectangular(self) -> "Table":
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise ValueError(f"a row of {self.title!r} has {len(row)} cells for {len(self.columns)} columns.")

@@ -1,7 +1,5 @@
 """The figures of one pair, as plotly figures. Each function draws one, from cells or runs."""
 
-from __future__ import annotations
-
 import html
 import math
 from collections.abc import Sequence
@@ -228,7 +226,7 @@ class Level:
     def top(self) -> float:
         return max(self.value or 0, self.ends.high if self.ends and math.isfinite(self.ends.high) else 0)
 
-    def scaled(self, by: float) -> Level:
+    def scaled(self, by: float) -> "Level":
         known = self.ends is not None and self.ends.known
         ends = self.ends.mapped(lambda end: by * end) if self.ends and known else None
         return Level(self.point and replace(self.point, value=by * self.point.value), ends)

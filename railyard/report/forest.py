@@ -1,7 +1,5 @@
 """The forest plot of a comparison, as a file."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Sequence
 from pathlib import Path

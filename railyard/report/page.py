@@ -1,7 +1,5 @@
 """The page: sections in order, one style sheet, one script, everything inside the file."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ It draws the elements of the report's figures: lines, marks, areas and bars with
 more axes. Lines that share a dash get marks, so that they stay distinct in a grey print.
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import io

@@ -5,8 +5,6 @@ sent packet, packets in the link as asynchronous slices with their time in fligh
 arrow leads from a packet to the copy of its data. Times are in microseconds on the clock of the links.
 """
 
-from __future__ import annotations
-
 import math
 from array import array
 from collections.abc import Iterable, Iterator, Sequence

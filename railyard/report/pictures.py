@@ -1,7 +1,5 @@
 """Plotly figures as PNG pictures, drawn by Chromium, for readers that cannot draw plots."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Sequence

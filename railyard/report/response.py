@@ -1,7 +1,5 @@
 """Response plots: a figure over the values of a scheme's parameter that varies in the campaign."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The sections of the page. A section is one function and one template; a new kind of experiment adds its own here."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Qlogs of any stack as one page: packets, windows and round-trip times of all paths on one time axis."""
 
-from __future__ import annotations
-
 import html
 import math
 from collections.abc import Iterator, Sequence

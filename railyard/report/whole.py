@@ -1,7 +1,5 @@
 """The whole report: every exhibit of a results directory and its campaigns on one page, with an abstract over all."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

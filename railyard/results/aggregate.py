@@ -1,7 +1,5 @@
 """Figures per pair and scheme from runs, and the campaign's Parquet files. Void runs do not count in figures."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,12 +36,12 @@ class Cell:
     mark. Figures and comparisons do not use them."""
 
     @property
-    def measured(self) -> Cell:
+    def measured(self) -> "Cell":
         """The cell, without its runs if a program failed in one of them: they do not measure the scheme."""
         return replace(self, runs=[], stand_ins=()) if self.faulty else self
 
     @property
-    def shown(self) -> Cell:
+    def shown(self) -> "Cell":
         """The cell that a table shows: with the stand-ins if no run counts."""
         return replace(self, runs=list(self.stand_ins)) if self.stand_ins and not self.runs else self.measured
 

@@ -4,8 +4,6 @@ Reads main schemas 0.3 and 0.4 and the sequential files of the present drafts, a
 Files come from other programs: whatever they contain, reading ends or raises UserError.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import sys

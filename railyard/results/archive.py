@@ -5,8 +5,6 @@ byte by byte. An archive may be hostile: only its traces are written, in folders
 that it names is run.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

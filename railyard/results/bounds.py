@@ -8,8 +8,6 @@
 docs/explanation/oracle.md defines oracle and oracle's play.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

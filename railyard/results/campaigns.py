@@ -1,7 +1,5 @@
 """The campaigns in a folder of results, the progress of each, and the search for a run by its name."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

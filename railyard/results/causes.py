@@ -1,7 +1,5 @@
 """The causes of void runs. Runs whose messages differ only in their numbers have one cause."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ docs/reference/tables.md. A change of a file's columns needs a new SCHEMA; `rail
 ones.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pyarrow as pa

@@ -3,8 +3,6 @@
 docs/reference/statistics.md states the rules. Runs that overlap in a pair's traces are resampled together.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -264,7 +262,7 @@ def sides(runs: Sequence[Run], label: str, against: str, figure: Figure = COMPAR
 
 
 def _signed_rank(
-    figure: Figure, ours: Sequence[Run], theirs: Sequence[Run], layout: Layout, known: _Known
+    figure: Figure, ours: Sequence[Run], theirs: Sequence[Run], layout: Layout, known: "_Known"
 ) -> float | None:
     """Two-sided p of the signed-rank test. A window of plays that overlap counts once, with its median difference."""
     if figure.gate is None:

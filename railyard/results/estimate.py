@@ -5,8 +5,6 @@ costs something by itself, and each byte of its video that the links can carry w
 another machine, times the ratio of recorded runs in the folder of results to that if there are enough of them.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -40,7 +38,7 @@ class Rate:
         """The cost of runs of videos of so many bytes."""
         return self.run * len(videos) + self.byte * sum(videos)
 
-    def scaled(self, videos: Sequence[float], costs: Sequence[float]) -> Rate:
+    def scaled(self, videos: Sequence[float], costs: Sequence[float]) -> "Rate":
         """The rate by which recorded runs cost as much in all as they did."""
         usual = self.of(videos)
         if usual == 0:

@@ -3,8 +3,6 @@
 docs/reference/metrics.md says when a play fails and when it has an excuse.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -9,8 +9,6 @@ sentences have the figures of these plays and say that nothing is decided.
 A scheme is named but not compared if a program failed under it or all its runs are void.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

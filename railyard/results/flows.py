@@ -1,7 +1,5 @@
 """The bytes that TCP flows beside the video carried over time, from `flows.jsonl`, which mpshell writes."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The differences between folders of one name, and their disk space: for `railyard list` and `clean`."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -16,8 +16,6 @@ transport gets into an opportunity, so no run of any scheme can be earlier. All 
 that the efficiency, oracle RCT / RCT, is comparable between schemes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache

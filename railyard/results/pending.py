@@ -1,7 +1,5 @@
 """Completes a campaign: locks and sweeps its folder, writes its record, does the missing runs, and gathers them."""
 
-from __future__ import annotations
-
 import math
 import shutil
 import sys

@@ -4,8 +4,6 @@ A scheduling decision is one STREAM frame that the server sent: its time, path, 
 data, a retransmission, or a copy of bytes in flight on another path (with the gate's reason).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -44,7 +42,7 @@ class Decision:
         what = f"stream {self.stream}, bytes {self.offset} to {last}"
         return f"at {self.time_ms / 1000:.6f} s on path {self.path_name or self.path}: {what}, {self.why}"
 
-    def same_as(self, other: Decision | None, *, timed: bool) -> bool:
+    def same_as(self, other: "Decision | None", *, timed: bool) -> bool:
         """Whether two decisions are the same; `timed`: at the same time, too."""
         return other is not None and self == (other if timed else replace(other, time_ms=self.time_ms))
 

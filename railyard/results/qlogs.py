@@ -5,8 +5,6 @@ worst ones again with qlogs. On the wall clock no run can be repeated, and in th
 times of a run: all are run with qlogs, and those of the other runs are removed.
 """
 
-from __future__ import annotations
-
 import math
 import shutil
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """SQL over all campaigns of a folder of results: typed, documented views in DuckDB, which can read no files."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

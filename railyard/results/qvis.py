@@ -5,8 +5,6 @@ window in a trace. So a connection with several paths becomes a file for each pa
 on, with the path's packets and metrics, and the acknowledgements of its packets from any path.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice

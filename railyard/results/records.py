@@ -1,7 +1,5 @@
 """Reads the files of a run: its figures, its chunks, and the series that the report draws."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass, field, replace
@@ -42,7 +40,7 @@ class Chunk:
     oracle_play_s: float | None = None
 
     @property
-    def on_time(self) -> Chunk:
+    def on_time(self) -> "Chunk":
         """The chunk without the most that lateness can have added."""
         return replace(self, rct_s=self.rct_s - (self.late_bound_s or 0.0))
 

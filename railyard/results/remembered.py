@@ -1,8 +1,6 @@
 """Keeps the last output about a campaign. If nothing has changed since, the same command shows it again without
 reading the runs."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from contextlib import suppress

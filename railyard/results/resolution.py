@@ -1,7 +1,5 @@
 """The share of trace pairs whose resolution is too coarse for the effects that are compared on them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

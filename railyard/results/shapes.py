@@ -1,8 +1,6 @@
 """The types of the members of records of runs and campaigns. A folder of results may come from somebody else; code that
 uses records after this check need not check types again. A member may be missing, as in records of earlier versions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -4,8 +4,6 @@ All code that prints "n too small" takes its words from here. Example: "n too sm
 2)".
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

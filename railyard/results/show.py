@@ -1,7 +1,5 @@
 """One run, or one campaign, in the terminal."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ A thousand runs are read in a fraction of a second. Series over time, link count
 the runs' folders, which `railyard.results.records` reads.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any

@@ -1,8 +1,6 @@
 """The result of a campaign in the terminal: one table and a few sentences, at most MOST_LINES lines. The page has all
 of it, and `railyard show CAMPAIGN` prints the tables of each pair."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

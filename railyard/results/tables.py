@@ -1,7 +1,5 @@
 """The comparison of schemes as tables and sentences for the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

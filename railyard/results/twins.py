@@ -7,8 +7,6 @@ twins are in `twins/N/runs` of the campaign's folder, where N is the delay of th
 figure. If every run of a scheme is void, tables show the twin's value with a mark.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

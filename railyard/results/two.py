@@ -1,7 +1,5 @@
 """Two campaigns at the same places, as one list of runs: each scheme of the first against itself in the second."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -4,8 +4,6 @@ Schema 1 had no `links.parquet`, and older schemas had fewer columns. A value th
 does not follow from it, is null.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

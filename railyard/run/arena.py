@@ -1,7 +1,5 @@
 """The base of arenas, which carry out runs. railyard/arenas/ has a module for each; its `ARENA` is an instance."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from abc import ABC, abstractmethod

@@ -8,8 +8,6 @@ Layout of the campaign's directory, which `railyard.run.folders` finds or makes:
     aside/<run>/          a folder that was in the place of another run
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import math

@@ -6,8 +6,6 @@ player's key log as a Decryption Secrets Block (draft-ietf-opsawg-pcapng), so th
 file.
 """
 
-from __future__ import annotations
-
 import heapq
 import os
 import re

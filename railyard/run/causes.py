@@ -1,7 +1,5 @@
 """The cause of a void run's lateness, in one sentence, as far as the run's record shows it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from railyard.run import probe

@@ -1,7 +1,5 @@
 """Starts and stops processes of runs and builds. They end with this process."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -4,8 +4,6 @@ They find programs and folders through descriptors and the current directory, be
 folders above, such as root's or a test's.
 """
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

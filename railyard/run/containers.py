@@ -9,8 +9,6 @@ A run is three containers. Their two network namespaces have no network; mpshell
 The relays of a stack run beside the server and beside the player, with the same rights as these.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import os

@@ -1,8 +1,6 @@
 """Lets one run at a time use a core, across all processes. An abstract Unix socket stands for each core; the process
 that listens there holds the core. The name ends with the process, so nothing has to be removed."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

@@ -1,7 +1,5 @@
 """Judges whether the emulator was on time. A wall-clock run whose links were late measured the machine and is void."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -7,8 +7,6 @@ The hash of these facts is the folder's identity. The same command finds its fol
 one. A folder is never replaced; only the link moves to another folder.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import hashlib

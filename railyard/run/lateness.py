@@ -5,8 +5,6 @@ endpoint handles it and sends another, which leaves a link at least one one-way 
 late by at most what was recorded at its time. The bound is the largest sum of lateness over any such chain.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -83,7 +81,7 @@ class Lateness:
     delay_ms: float
 
     @classmethod
-    def read(cls, file: Path, delay_ms: float) -> Lateness | None:
+    def read(cls, file: Path, delay_ms: float) -> "Lateness | None":
         """Reads the record. None: there is no file. `delay_ms`: the shortest one-way delay of the links."""
         if not file.is_file():
             return None

@@ -4,8 +4,6 @@ In virtual time the simulator makes the changes itself, at their microsecond. He
 when mpshell's command starts. mpshell answers with the time of its effect; the difference is part of the verdict.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

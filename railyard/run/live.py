@@ -1,7 +1,5 @@
 """Shows plays under way in the terminal: links, buffer and stalls, from the files that the programs write."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The work of the machine's processors during a run: for the run, for other processes, for a virtual machine's host."""
 
-from __future__ import annotations
-
 import os
 import resource
 import time

@@ -1,7 +1,5 @@
 """How a run ended, from its files: the parts of the record that all arenas of real programs share."""
 
-from __future__ import annotations
-
 import re
 import signal
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The parts that an exhibit or a suite varies: each changes fields of the experiment and is named in labels."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

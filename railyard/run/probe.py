@@ -4,8 +4,6 @@ An ordinary process cannot delay these threads. If they wake late, the host of a
 a core, or the kernel has held it; see `cause`.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time
@@ -38,7 +36,7 @@ class Timers:
     run_delay_share: float  # share of their lateness in which the core was occupied after the timer had fired
 
     @classmethod
-    def of(cls, record: dict[str, Any]) -> Timers:
+    def of(cls, record: dict[str, Any]) -> "Timers":
         """Reads mpshell's record."""
         late = record["lateness_us"]
         share = min(1.0, record["run_delay_s"] / record["late_s"]) if record["late_s"] > 0 else 0.0

@@ -1,7 +1,5 @@
 """Shows the progress of a campaign: a bar on a terminal, else one line for each event."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,8 +1,6 @@
 """Checks before a campaign on the wall clock whether this machine is quiet, and waits for that before void runs are
 repeated."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 """SCHED_FIFO for programs under test, with a lower priority than mpshell, so that a busy machine does not delay
 them."""
 
-from __future__ import annotations
-
 import os
 import resource
 from contextlib import suppress

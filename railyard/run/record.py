@@ -1,7 +1,5 @@
 """The record of a run, `run.json`, which has the same form in every arena."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

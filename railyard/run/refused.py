@@ -4,8 +4,6 @@ The models of YAML files check the form of a value. The programs check the rest,
 combinations of settings, when they get the jobs.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

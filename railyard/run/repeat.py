@@ -4,8 +4,6 @@ A record may come from somebody else. It decides the settings of the repetition,
 ones of this installation, or those that the user names.
 """
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ The cause of lateness has often passed by then, and a machine that is always lat
 other runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Makes the list of runs of an experiment: looks up pairs, checks traces, and chooses start offsets."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce

@@ -1,7 +1,5 @@
 """A fully resolved run: all settings that decide its outcome, and the commands that carry it out."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Sequence

@@ -2,8 +2,6 @@
 
 This saves the start of a program for every run, and parsing the same traces again."""
 
-from __future__ import annotations
-
 import asyncio
 import select
 import subprocess

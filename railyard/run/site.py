@@ -1,8 +1,6 @@
 """The site of a run of real programs on the wall clock: what a worker needs from an arena, and how it starts
 programs."""
 
-from __future__ import annotations
-
 import os
 import resource
 import subprocess

@@ -1,7 +1,5 @@
 """The file of the time-travel kernel: its place, its options, and its build."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

@@ -1,7 +1,5 @@
 """Arenas of real programs on the wall clock. Each run has its own worker process (worker.py), at the arena's site."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

@@ -5,8 +5,6 @@ logs and `run.json` beside `spec.json`. The place of this is the arena's site (s
 children, so nothing stays behind on the machine.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

@@ -1,7 +1,5 @@
 """The application: its pages, and the server on the loopback interface."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Comparisons of a campaign's schemes, or of two campaigns, by the functions of `railyard compare`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

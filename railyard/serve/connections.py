@@ -1,8 +1,6 @@
 """The server's connections: their largest number, the limit of idle time, and the retry if the system refuses
 another."""
 
-from __future__ import annotations
-
 import asyncio
 import resource
 import socket

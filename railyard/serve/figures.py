@@ -1,7 +1,5 @@
 """Distributions whose points are plays or requests, each with a link to its run."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

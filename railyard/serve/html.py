@@ -1,7 +1,5 @@
 """The templates of pages, which use macros and styles of the report's templates."""
 
-from __future__ import annotations
-
 from functools import cache
 from urllib.parse import quote
 

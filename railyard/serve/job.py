@@ -1,7 +1,5 @@
 """The one simulator campaign that the form may start at a time: `railyard run` as a child, with a time limit."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shlex

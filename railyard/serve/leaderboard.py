@@ -1,8 +1,6 @@
 """The leaderboard: the schemes of each campaign in the order of a figure, with intervals, over the places that all of
 them played. It is a page of the application, or a folder that any web server can serve."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The pages of campaigns, of one campaign, and of one run with its replay and the explanation of a chunk."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The form that starts a `railyard run`. Its rows are the declared settings of player and schemes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

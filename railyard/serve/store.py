@@ -4,8 +4,6 @@ The tables of a campaign are its Parquet files, which pages query by DuckDB. The
 an older schema, are read from their folders, each run once.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Only pages of this server, or a user at the address bar, have access: Host must 
 rebinding), Origin this server's, and a form carries a token. Templates escape names from the results.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import sys

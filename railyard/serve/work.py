@@ -1,7 +1,5 @@
 """Long computations, one at a time in another thread. Results are remembered by a key with all dependencies."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable, Hashable

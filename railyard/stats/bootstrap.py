@@ -10,8 +10,6 @@ docs/reference/statistics.md states the rules.
     weights     how often each play counts in each resample; a function of the layout alone
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -55,7 +53,7 @@ class Layout:
     """The plays of each pair start at equal distances, as `start_offset_ms: spread` has them."""
 
     @classmethod
-    def of_independent(cls, plays: int) -> Layout:
+    def of_independent(cls, plays: int) -> "Layout":
         """The layout of independent plays."""
         return cls((tuple(range(plays)),), (1,))
 
@@ -93,7 +91,7 @@ class Layout:
         alone."""
         return not self.fixed and len(self.clusters) >= FEWEST
 
-    def within(self) -> Layout:
+    def within(self) -> "Layout":
         """The same plays, for a statement about these pairs."""
         return replace(self, fixed=True) if self.by_cluster else self
 

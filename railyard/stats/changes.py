@@ -9,8 +9,6 @@ docs/reference/statistics.md states the rules.
     alike       two one-sided tests with a margin (Schuirmann 1987)
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -35,7 +33,7 @@ class Change:
     units: int
     unit_words: str
 
-    def without_ends(self) -> Change:
+    def without_ends(self) -> "Change":
         """The difference without an interval: nothing is established."""
         wide, inner = self.interval.without_ends(), self.inner.without_ends()
         return replace(self, interval=wide, inner=inner, p_less=1.0, p_more=1.0)

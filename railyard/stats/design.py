@@ -5,8 +5,6 @@ and from the time, and are fixed before the report's own units are measured. So 
 interval. A report that added units until an interval excludes zero would have a higher one: it tests repeatedly.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

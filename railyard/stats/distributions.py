@@ -1,7 +1,5 @@
 """Quantiles and probabilities of the usual distributions, from scipy, which is loaded at the first use: it is slow."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -7,8 +7,6 @@ docs/reference/statistics.md states the rules. The module `bootstrap` draws the 
     less        the difference of independent figures (MOVER, Zou and Donner 2008)
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -56,7 +54,7 @@ class Interval:
     """The value is an upper bound."""
 
     @classmethod
-    def alone(cls, value: float) -> Interval:
+    def alone(cls, value: float) -> "Interval":
         """A figure whose interval is unknown."""
         return cls(value, -math.inf, math.inf)
 
@@ -74,21 +72,21 @@ class Interval:
         """Whether at least one end is known."""
         return math.isfinite(self.low) or math.isfinite(self.high)
 
-    def mapped(self, of: Callable[[float], float]) -> Interval:
+    def mapped(self, of: Callable[[float], float]) -> "Interval":
         """The interval in another unit. `of` must be increasing. Unknown ends stay unknown."""
         low, high = (of(end) if math.isfinite(end) else end for end in (self.low, self.high))
         return replace(self, value=of(self.value), low=low, high=high)
 
-    def stretched(self, times: float) -> Interval:
+    def stretched(self, times: float) -> "Interval":
         """The interval with `times` the distance from the value to each end."""
         low, high = (self.value + times * (end - self.value) for end in (self.low, self.high))
         return replace(self, low=low, high=high)
 
-    def without_ends(self) -> Interval:
+    def without_ends(self) -> "Interval":
         """The figure alone: its sample is too small for an interval."""
         return replace(self, low=-math.inf, high=math.inf)
 
-    def turned(self) -> Interval:
+    def turned(self) -> "Interval":
         """The interval of −value."""
         value, low, high = (-one + 0.0 for one in (self.value, self.high, self.low))
         return replace(self, value=value, low=low, high=high, at_least=self.at_most, at_most=self.at_least)

@@ -3,8 +3,6 @@
 Without a layout the runs are independent: each is a unit.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ docs/reference/statistics.md states the rules.
                 one that is an upper bound the other way round
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -51,7 +49,7 @@ class Sample:
         exact: Sequence[Sequence[bool]] | None = None,
         *,
         at_most: bool = False,
-    ) -> Sample:
+    ) -> "Sample":
         """`groups`: the values of each play. `exact`: whether each value is exact; None: all are. `at_most`: the others
         are upper bounds, else lower bounds."""
         values = np.array([value for group in groups for value in group], dtype=np.float64)
@@ -67,7 +65,7 @@ class Sample:
         return cls(values, ends, values, owner, layout) if at_most else cls(values, values, ends, owner, layout)
 
     @classmethod
-    def of_values(cls, values: Reals, owner: npt.NDArray[np.integer[Any]], layout: Layout) -> Sample:
+    def of_values(cls, values: Reals, owner: npt.NDArray[np.integer[Any]], layout: Layout) -> "Sample":
         """A sample of exact values in any order; `owner`: the play of each."""
         order = np.argsort(values, kind="stable")
         values = values[order]

@@ -18,8 +18,6 @@ longest ones, so the ends of a bootstrap interval are too low. Therefore:
 `railyard study interval-coverage` measures how often they cover; docs/results/gate-power.md has the figures.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -49,7 +47,7 @@ class Sums:
     bottom: Reals
 
     @classmethod
-    def of(cls, top: Sequence[float], bottom: Sequence[float]) -> Sums:
+    def of(cls, top: Sequence[float], bottom: Sequence[float]) -> "Sums":
         return cls(np.array(top, dtype=np.float64), np.array(bottom, dtype=np.float64))
 
     @property

@@ -6,8 +6,6 @@ and sums the ranks of the positive ones. Its distribution over all 2^n sign patt
 the test is valid for few pairs too.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import combinations_with_replacement

@@ -11,8 +11,6 @@ step. The step is placed where the values on either side are nearest to their me
 near to the middle if the sides are of unequal length.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

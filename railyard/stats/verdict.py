@@ -4,8 +4,6 @@ A claim consists of statements. Figures show that a statement is true or false, 
 data, or the interval lies on both sides of the boundary. An undecided statement is never called false.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Literal
 

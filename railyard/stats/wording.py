@@ -1,7 +1,5 @@
 """Figures and differences as text: rounded, with a sign or with a word for each direction."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 

@@ -1,8 +1,6 @@
 """The comment on a pull request: the runs, their statistical power, the verdict, the worst pair. There is always
 one."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`railyard gate --stack`: compares two builds of one stack by the plays of a suite and by the stress corpus."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections.abc import Sequence

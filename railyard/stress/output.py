@@ -1,7 +1,5 @@
 """The matrix for the terminal, and as Markdown, JUnit XML and JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree

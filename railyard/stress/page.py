@@ -1,7 +1,5 @@
 """The matrix as a page: the runs, each verdict with its figure and threshold, and links to the pages of failed runs."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from datetime import datetime

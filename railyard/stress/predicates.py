@@ -1,7 +1,5 @@
 """Judges expectations of a run by the client's progress and the link logs, which every stack has."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,7 +34,7 @@ class Evidence:
     folder: Path
 
     @classmethod
-    def of(cls, folder: Path) -> Evidence:
+    def of(cls, folder: Path) -> "Evidence":
         return cls(load_run(folder), folder)
 
     @cached_property

@@ -1,7 +1,5 @@
 """Runs and judges the corpus: every scenario with every stack."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Scenarios of the corpus: an experiment over one pair, the expectations of each run, and their sources."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -31,7 +29,7 @@ class Window(Strict):
     to_s: Seconds | None = None
 
     @model_validator(mode="after")
-    def _in_order(self) -> Window:
+    def _in_order(self) -> "Window":
         if self.to_s is not None and self.to_s <= self.from_s:
             raise FieldError("to_s", f"to_s ({self.to_s:g}) must be after from_s ({self.from_s:g}).")
         return self
@@ -58,7 +56,7 @@ class Share(Window):
     min: Annotated[float, Field(ge=0, le=1)] | None = None
 
     @model_validator(mode="after")
-    def _one_limit(self) -> Share:
+    def _one_limit(self) -> "Share":
         if (self.max is None) == (self.min is None):
             raise ValueError("a path_share has a 'max' or a 'min'; give one of them.")
         return self
@@ -118,7 +116,7 @@ class Scenario(Experiment):
         return self.link_events[0].t_s if self.link_events else 0.0
 
     @model_validator(mode="after")
-    def _can_be_judged(self) -> Scenario:
+    def _can_be_judged(self) -> "Scenario":
         if len(self.pairs) != 1:
             raise FieldError("pairs", "a scenario has one pair; write each other one as a scenario of its own.")
         if not self.link_logs:

@@ -7,8 +7,6 @@ same jobs in sim, with the player started a few milliseconds later. If the arena
 agree as well as two runs can.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ A study reports comparisons: a figure of a scheme, alone or against another sche
 applied to the comparison that its row names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self

@@ -8,8 +8,6 @@ gate open whose Δt was below the threshold: then the bounds hold for any β tha
 not change Δt. Beside it P over time, the share of the players' reports, which assumes that β does not depend on Δt.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -6,8 +6,6 @@ uses the first path, scheme B the better one of both at each moment. The true fi
 very many loops. Each trial draws new traces, which railyard/stats/ judges like a campaign.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field

@@ -2,8 +2,6 @@
 
 A run of an experiment has one player. Here a run has several, each with its own paths, in one mpshell."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

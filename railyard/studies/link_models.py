@@ -6,8 +6,6 @@ are resampled together, by pairs of traces (docs/reference/statistics.md); Holm'
 table.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

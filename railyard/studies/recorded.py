@@ -4,8 +4,6 @@ The scheduler `clairvoyant` is a reference and no scheme: it has its own tables,
 `sp:best` is the better single path of each pair, chosen for each figure separately (docs/reference/statistics.md).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -514,7 +512,7 @@ def against_clairvoyant(runs: Sequence[Run]) -> Iterator[Block]:
     yield Table(heads=[f"RCT median against {BEST}", OURS, CLAIRVOYANT], align="lll", rows=cells)
 
 
-def drawn(runs: Sequence[Run]) -> Drawing:
+def drawn(runs: Sequence[Run]) -> "Drawing":
     """A plot with a column for each pair and a mark for each scheme: RCT / that of sp:best, median above, p95 below."""
     from matplotlib.figure import Figure as Drawing  # noqa: PLC0415  it takes long to load
 

@@ -1,7 +1,5 @@
 """The request of `railyard run` to a study."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ studies/NAME/study.yaml says what is measured, studies/NAME/study.py how, and st
 Pages of docs/results/ have tables of these results between markers; `make docs` writes them.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
@@ -69,7 +67,7 @@ class Kept(Strict):
 class Measured:
     """A study's settings and results."""
 
-    study: Study
+    study: "Study"
     settings: Any
     data: Any
     by: str

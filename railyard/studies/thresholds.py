@@ -4,8 +4,6 @@ The distribution is measured with the control off, i.e. the gate always open. th
 the samples exceed. The setting (X, Y) means T_th1 = th(X), T_th2 = th(Y).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """Traces: reading and measuring them, the library of pairs, and the generator of new ones."""
 
-from __future__ import annotations
-
 from railyard.traces.index import Pair, PairPath
 from railyard.traces.library import find_pair, list_pairs
 from railyard.traces.stats import PairStats, TraceStats, pair_stats, trace_stats

@@ -1,7 +1,5 @@
 """Delay traces (docs/reference/links.md): lines `ms,delay_ms`, a step function; looped, the last time is the period."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

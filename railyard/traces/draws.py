@@ -1,7 +1,5 @@
 """Seeded random draws that give the same numbers on every machine and with every version of the libraries."""
 
-from __future__ import annotations
-
 import math
 import random
 

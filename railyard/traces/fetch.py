@@ -1,7 +1,5 @@
 """Public data sets: a manifest that pins them by URL, size and SHA-256, and the download."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 import urllib.error
@@ -44,7 +42,7 @@ class SourceFile(StrictModel):
     """Neither: nobody has measured the file yet; the SHA-256 of the first download is recorded beside it and holds."""
 
     @model_validator(mode="after")
-    def _size_and_hash_go_together(self) -> SourceFile:
+    def _size_and_hash_go_together(self) -> "SourceFile":
         if (self.bytes is None) != (self.sha256 is None):
             raise ValueError("give both bytes and sha256, or neither where the file was never measured")
         return self
@@ -87,7 +85,7 @@ class Source(StrictModel):
     delays: tuple[NamedDelay, ...] = ()
 
     @model_validator(mode="after")
-    def _recipes_name_files(self) -> Source:
+    def _recipes_name_files(self) -> "Source":
         names = {file.name for file in self.files}
         paths = [path for pair in self.pairs for path in pair.paths]
         of_pairs = [trace for path in paths for trace in (path.downlink, path.uplink) if trace is not None]

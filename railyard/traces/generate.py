@@ -1,7 +1,5 @@
 """Writes generated pairs: the traces, the parameters that give the same bytes again, and the index."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

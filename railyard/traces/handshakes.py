@@ -4,8 +4,6 @@ A phone that has been silent wakes its radio for the SYN. In the next round trip
 so this is the RTT of a connected radio, and the difference is the wake-up (docs/reference/traces.md).
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """The index of a trace library, `index.yaml`: the traces of each pair, and the properties of its paths."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache

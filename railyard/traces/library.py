@@ -1,7 +1,5 @@
 """The trace library: the project's own pairs, then those in the directories of RAILYARD_TRACE_PATH."""
 
-from __future__ import annotations
-
 import difflib
 import os
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Light traces and latencies by packet size (docs/reference/links.md), and folders of CellReplay and LeoReplayer."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from pathlib import Path

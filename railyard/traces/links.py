@@ -3,8 +3,6 @@
 docs/reference/traces.md has the sources of the figures and the rule for the size of queues.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from railyard.traces.names import Technology

@@ -14,8 +14,6 @@ Rates become integers (kbps) before any opportunity is placed, and the draws com
 library's generator, whose uniform sequence is the same in every version: equal parameters give equal bytes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

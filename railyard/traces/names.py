@@ -1,7 +1,5 @@
 """The words of the index: path names, technologies, queues."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any, Literal, get_args
 

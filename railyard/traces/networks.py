@@ -1,7 +1,5 @@
 """Networks under the names that others gave them, each with constant rates, a base RTT, a queue and its source."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Parameters of the mobility model, as in the YAML file beside a generated pair: docs/reference/traces.md."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field, model_validator
@@ -23,7 +21,7 @@ class Lengths(StrictModel):
     max_s: Positive
 
     @model_validator(mode="after")
-    def _ordered(self) -> Lengths:
+    def _ordered(self) -> "Lengths":
         if not self.median_s <= self.p90_s <= self.max_s:
             raise ValueError("median_s <= p90_s <= max_s must hold")
         return self
@@ -83,7 +81,7 @@ class Tunnels(StrictModel):
     length: Lengths
 
     @model_validator(mode="after")
-    def _ordered(self) -> Tunnels:
+    def _ordered(self) -> "Tunnels":
         if not self.spacing_min_s < self.spacing_mean_s:
             raise ValueError("spacing_min_s < spacing_mean_s must hold")
         return self
@@ -130,7 +128,7 @@ class Rtt(StrictModel):
     """How long a handoff holds the peak."""
 
     @model_validator(mode="after")
-    def _ordered(self) -> Rtt:
+    def _ordered(self) -> "Rtt":
         if not self.p1_ms < self.p25_ms < self.p50_ms < self.p75_ms < self.p99_ms <= self.max_ms:
             raise ValueError("p1_ms < p25_ms < p50_ms < p75_ms < p99_ms <= max_ms must hold")
         return self
@@ -159,7 +157,7 @@ class PathModel(StrictModel):
     """Without it the path has its base RTT at all times, and no delay trace."""
 
     @model_validator(mode="after")
-    def _grants_fit(self) -> PathModel:
+    def _grants_fit(self) -> "PathModel":
         if STEP_MS % self.grant_ms:
             raise ValueError("grant_ms must divide 100")
         return self

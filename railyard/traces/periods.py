@@ -1,7 +1,5 @@
 """Compares the lengths of a pair's traces with each other and with the runs that replay them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 CONSTANT_MS = 1000

@@ -1,7 +1,5 @@
 """Plots of traces and pairs: the capacity of each direction of each path over time, with outages marked."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

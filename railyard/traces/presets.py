@@ -1,7 +1,5 @@
 """The project's mobility models, from models.yaml. docs/reference/traces.md has their sources."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import Any

@@ -7,8 +7,6 @@ name each other in pair_with are a pair. Its name is the common part of the two 
 directions, because a silence of one direction silences the other.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from dataclasses import dataclass

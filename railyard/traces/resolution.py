@@ -1,7 +1,5 @@
 """Silences shorter than a trace's resolution, which it cannot have, and the share of pairs with such a resolution."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from railyard.traces.index import Pair

@@ -4,8 +4,6 @@ Only their form is checked here, from the rows of `emulator/link/settings.c`, so
 link library reads the values.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Makes a pair of two single recordings. The pair is marked as recorded separately."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path

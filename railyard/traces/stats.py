@@ -1,7 +1,5 @@
 """Statistics of traces and pairs of traces, by which generated pairs are compared with recorded ones."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Finds the stretches of a trace with the least capacity, so that a rule chooses starts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

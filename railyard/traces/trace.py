@@ -4,8 +4,6 @@ A trace is a text file with one non-decreasing integer a line, in milliseconds. 
 1504 bytes (1500 and the 4 of the TUN header). The period of the trace is its last timestamp: after it the trace loops.
 """
 
-from __future__ import annotations
-
 import codecs
 import hashlib
 from array import array
@@ -42,7 +40,7 @@ class TraceError(UserError):
     """A trace, an index or a pair's name cannot be used. The message is one sentence for the user."""
 
     @classmethod
-    def unreadable(cls, path: Path, error: OSError) -> TraceError:
+    def unreadable(cls, path: Path, error: OSError) -> "TraceError":
         """The error for a file that cannot be read."""
         return cls(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}")
 
@@ -65,7 +63,7 @@ class Trace:
     sha256: str
 
     @cached_property
-    def _times(self) -> array[int]:
+    def _times(self) -> "array[int]":
         """The timestamps as an array, in which access to single ones is ten times as fast as in numpy's."""
         return array("q", self.opportunities_ms.tobytes())
 

@@ -1,7 +1,5 @@
 """Agreement of the arenas. railyard/studies/agreement.py compares them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -105,7 +103,7 @@ def _arenas_here(named: list[str] | None) -> list[str]:
     return arenas
 
 
-def between(arenas: Campaigns, later: Sequence[Sequence[Run]]) -> Measured:
+def between(arenas: "Campaigns", later: Sequence[Sequence[Run]]) -> Measured:
     """Compares the arenas that ran, and sim with the player started later."""
     sim, kernel, wall = (arenas.get(arena) for arena in ARENAS)
     virtual = [(VIRTUAL, sim, later), (MACHINE, kernel, ())] if wall is not None else []

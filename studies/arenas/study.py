@@ -4,8 +4,6 @@ The figures of each scheme over all pairs: the median RCT with its interval over
 campaign's over the runs that both have, the Kolmogorov-Smirnov distance between the two distributions, and the chunks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The cost of re-injection against the paper's bounds; railyard/studies/cost.py says what is measured."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path

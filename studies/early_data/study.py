@@ -4,8 +4,6 @@ Each start is an offset into the traces. A job is played three times from it: wi
 and 0-RTT.
 """
 
-from __future__ import annotations
-
 import random
 import statistics
 from collections.abc import Iterator, Sequence

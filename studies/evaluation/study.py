@@ -1,7 +1,5 @@
 """Schemes over recorded pairs of traces. railyard/studies/recorded.py compares them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path

@@ -65,8 +65,6 @@ Changed before any result was looked at, because the runs take too long: `single
 Goals 1 to 3 are judged beside Cubic. A run in which the emulator was late is void: it is counted and left out.
 """
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Callable, Iterator, Sequence

@@ -1,8 +1,6 @@
 """Which regressions the gate finds in real noise, and how often it raises an alarm without one; railyard/gate/power.py
 says how they are simulated."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """The coverage of the intervals of reports. railyard/studies/coverage.py simulates it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pydantic import Field

@@ -1,8 +1,6 @@
 """Kernel MPTCP at the place of experiments/mptcp-modes.yaml, milliseconds later, and at places spread over the trace.
 The runs are in the kernel arena, so that each repeats to the byte."""
 
-from __future__ import annotations
-
 import tempfile
 import textwrap
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Draws viewers and plays every arm for each of them, in virtual time; docs/reference/population.md says how."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Fits the population's free parameters by railyard/studies/population/fit.py. With `viewers` it fits nothing: it plays
 so many of them, none of whom is in a fit, with the parameters that the population has."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path

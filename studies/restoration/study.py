@@ -1,8 +1,6 @@
 """Restores packet-level traces from bins and compares them with the originals: docs/results/restoration.md. With
 `tcp_starts`, counts instead the silences that a download by the kernel's TCP makes on links without silences."""
 
-from __future__ import annotations
-
 import math
 import os
 import subprocess

@@ -4,8 +4,6 @@ Stacks that are not built here are left out, with the reason in a list. Interval
 (railyard/stats/bootstrap.py), except for the rebuffer rate (railyard/stats/rates.py).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

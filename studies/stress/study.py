@@ -1,7 +1,5 @@
 """The stress corpus as a kept result: the columns of `railyard stress`, with one size for each campaign."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated

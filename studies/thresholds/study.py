@@ -1,8 +1,6 @@
 """Thresholds of the double-threshold control in milliseconds, and the cost of re-injection by the paper's rule.
 railyard/studies/thresholds.py measures them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

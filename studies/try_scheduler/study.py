@@ -9,8 +9,6 @@ intervals for pairs like these (docs/reference/statistics.md). Median is the geo
 medians; excess is the mean time above the oracle.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,6 @@
 """Emulated MPTCP downloads in the kernel arena against live ones, by model of the links; docs/results/live.md has the
 protocol."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """aioquic as an endpoint of quic-interop-runner: ROLE and TESTCASE in the environment, of a client the URLs."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import ssl

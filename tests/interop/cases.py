@@ -1,7 +1,5 @@
 """The test cases: quic-interop-runner's, scaled down to seconds, and what proves that each happened."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from interop.relay import Plan

@@ -5,8 +5,6 @@ writes its result to the file that the specification names. Each endpoint sees a
 folders and of /www, /downloads, /certs and /logs.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import datetime

@@ -1,8 +1,6 @@
 """Chromium as a viewer: `chromium_endpoint.py URL` opens a page over HTTP/3, plays its video to the end, and writes
 /downloads/played.json and /downloads/picture.png. ORIGIN and SPKI name the server and the key that is taken for it."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -1,7 +1,5 @@
 """Chromium by the DevTools protocol over a pipe: it reads from descriptor 3 and writes to 4; records end with NUL."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -29,7 +27,7 @@ class Browser:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
 
-    def __enter__(self) -> Browser:
+    def __enter__(self) -> "Browser":
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:

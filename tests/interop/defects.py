@@ -1,8 +1,6 @@
 """Cells that fail by an error of the peer: docs/reference/interop.md says of each what the peer does. They are in the
 matrix with their reason like all others, and do not make `make interop` fail."""
 
-from __future__ import annotations
-
 # Case, server, client.
 DEFECTS = frozenset(
     {

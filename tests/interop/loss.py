@@ -7,8 +7,6 @@ virtual time, so that a row says the same on every machine; the seeds are those 
 column has the median of the seeds, and the least and the most.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import statistics

@@ -9,8 +9,6 @@ virtual time: the same seed gives the same packets, whatever else the machine do
 failed, at least half of the times, that interop.defects does not list as an error of the peer.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import html

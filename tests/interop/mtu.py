@@ -6,8 +6,6 @@ As root. Server, router and client have namespaces of their own. The row of 9000
 namespace, set to that MTU.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,8 +1,6 @@
 """The endpoints of the matrix: ours, and the stacks that package registries have. Each runs in a root folder of its own
 with quic-interop-runner's folders: /www, /downloads, /certs, /logs; a server listens on port 443."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ It works on what is visible without keys: the long header's version, type and co
 section 17.2, RFC 9369 section 3.2), and the ECN field, which it hands on.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import socket

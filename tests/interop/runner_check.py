@@ -4,8 +4,6 @@
 and sim/trace_node_right.pcap, keys.log, www/ and downloads/.
 """
 
-from __future__ import annotations
-
 import importlib
 import logging
 import os

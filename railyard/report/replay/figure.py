@@ -1,8 +1,6 @@
 """The figure of a replay: strips above each other on one time axis. If a trace's `meta` names a row and a column, the
 page also shows its value at the cursor."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 

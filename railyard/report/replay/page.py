@@ -1,7 +1,5 @@
 """Writes the page of a run, `replay.html`, into the run's folder."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

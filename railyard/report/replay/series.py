@@ -3,8 +3,6 @@
 The clock is that of the links: seconds since their time 0. A run of any length fits into MAX_BINS bins.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -37,7 +35,7 @@ class Bins:
     count: int
 
     @classmethod
-    def over(cls, duration_s: float) -> Bins:
+    def over(cls, duration_s: float) -> "Bins":
         least_ms = duration_s * 1000 / MAX_BINS
         width_ms = next((ms for ms in BIN_STEPS_MS if least_ms <= ms), math.ceil(least_ms))
         return cls(width_ms / 1000, max(1, int(np.ceil(duration_s * 1000 / width_ms))))

@@ -1,7 +1,5 @@
 """A chunk's completion time in words, a table and a waterfall; and as JSON."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """The packets of a run from the qlogs of both ends and the link logs, with times on the clock of the links."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -277,7 +275,7 @@ class _End:
         if first.isdigit() and last.isdigit():
             self.requests.append((t_s, int(data["stream_id"]), int(first), int(last)))
 
-    _HANDLERS: ClassVar[dict[str, Callable[[_End, float, dict[str, Any]], None]]] = {
+    _HANDLERS: ClassVar[dict[str, Callable[["_End", float, dict[str, Any]], None]]] = {
         "multipath:path_new": _new_path,
         "multipath:migrated": _migrated,
         "multipath:path_suspect": _set_aside,

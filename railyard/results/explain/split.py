@@ -8,8 +8,6 @@
 Each is split again into parts by the bound that held at each moment. The parts add up to the request completion time.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Plots of link logs: throughput against capacity, and queueing delay, over time."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

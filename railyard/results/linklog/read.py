@@ -1,7 +1,5 @@
 """Reads link logs in mm-link's text format."""
 
-from __future__ import annotations
-
 import io
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The figures of a link log, as mm-throughput-graph and mm-delay-graph define them: docs/reference/results.md."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ bits, so the energy is base * time + a_u * uplink Mbit + a_d * downlink Mbit + t
 several radios adds.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pydantic import Field
@@ -22,7 +20,7 @@ class Radio(Strict):
     tail_mw: float = Field(ge=0)
     tail_s: float = Field(ge=0)
 
-    def scaled(self, factor: float) -> Radio:
+    def scaled(self, factor: float) -> "Radio":
         """The radio with all powers multiplied by a factor. The tail's length stays."""
         powers = {name: value * factor for name, value in self.model_dump(exclude={"tail_s"}).items()}
         return self.model_copy(update=powers)

@@ -1,7 +1,5 @@
 """Fig. 1a, 1b: vanilla multipath over Wi-Fi and LTE: capacity, congestion window and packets in flight over time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

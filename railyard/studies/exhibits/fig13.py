@@ -1,7 +1,5 @@
 """Fig. 13: extreme mobility. Request completion time, median and maximum, of every scheme over every pair."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

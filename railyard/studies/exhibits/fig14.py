@@ -1,7 +1,5 @@
 """Fig. 14: energy per bit against throughput, modelled, for Wi-Fi, LTE, NR and their pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

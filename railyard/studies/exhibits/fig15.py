@@ -1,7 +1,5 @@
 """Fig. 15: examples of traces, single and in pairs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Fig. 6: the player's buffer and re-injected bytes over time, for vanilla multipath and re-injection without and with
 QoE control; and the claim on head-of-line blocking over all places that the rule finds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fig. 7: first-frame delivery time against the size of the first frame, with 5G or Wi-Fi as the primary path."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

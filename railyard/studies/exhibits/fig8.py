@@ -1,7 +1,5 @@
 """Fig. 8: a 4 MB load over two paths of different RTT, ACK_MP on the fastest or the original path."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

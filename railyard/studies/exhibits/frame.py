@@ -1,7 +1,5 @@
 """The common parts of all builders: a campaign's runs by part and scheme, provenance, and figures as plain data."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ It shows `exhibit.json` or a study's tables and computes nothing itself, so that
 cannot disagree.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -1,7 +1,5 @@
 """Finds places in a trace by a rule in the experiment file: outages of a given length."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

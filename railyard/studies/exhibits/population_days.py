@@ -1,7 +1,5 @@
 """Multipath against single path by day over a population: fig1c and table1 (vanilla-MP), fig11 and table3 (XLINK)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ Two videos use one connection. The first one begins with the handshake, before t
 both paths open, with the windows that the first one left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise

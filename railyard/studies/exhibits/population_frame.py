@@ -1,7 +1,5 @@
 """The common parts of exhibits over a population: plays, settings and provenance, cells with intervals, plots."""
 
-from __future__ import annotations
-
 import math
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """Costs and gains of the double threshold over a population: fig10 and table2."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Carries out an exhibit of a population: its plays, then `exhibit.json`."""
 
-from __future__ import annotations
-
 from railyard.base.terminal import teller
 from railyard.base.yamlfile import YamlDocument
 from railyard.report.exhibit import Exhibit

@@ -6,8 +6,6 @@ file of its kind out: `run(document, request)`, and returns True if a program fa
 line here and one YAML file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path

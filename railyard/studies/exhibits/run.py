@@ -1,7 +1,5 @@
 """Carries out an exhibit: the runs of all its parts as one campaign, then `exhibit.json`."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shlex

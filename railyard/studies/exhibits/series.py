@@ -3,8 +3,6 @@
 All times are seconds on the clock of the links, which is the clock of the trace from the run's start offset on.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

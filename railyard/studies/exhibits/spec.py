@@ -4,8 +4,6 @@ It has an ordinary experiment and its variations: `parts` (each changes fields o
 in a trace that a rule finds). Sizes leave out parts or change fields. docs/reference/experiments.md shows an example.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import Field, model_validator
@@ -50,7 +48,7 @@ class ExhibitSpec(PaperClaims):
     command: str = ""
 
     @model_validator(mode="after")
-    def _parts_known(self) -> ExhibitSpec:
+    def _parts_known(self) -> "ExhibitSpec":
         refuse_twins(self.parts)
         keys = [part.key for part in self.parts]
         for change in self.sizes.values():

@@ -1,7 +1,5 @@
 """Table 4: the effect on RCT of the delay that crossing an ISP's border adds to the LTE path."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ population has few. Chance alone must not make a claim hold, so a gain counts on
 not make a claim fail either, so a claim whose interval lies on both sides is not decided.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -6,8 +6,6 @@ few viewers of another seed. The needs of the pilot's claims and the time left d
 the pilot's viewers.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence

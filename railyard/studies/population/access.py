@@ -11,8 +11,6 @@ and rate worsen together, and the round-trip time has a tail that no constant de
 The parameters and their sources are in `experiments/population.yaml` and docs/reference/population.md.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

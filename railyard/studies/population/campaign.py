@@ -8,8 +8,6 @@ Layout of its folder, which `railyard.run.folders` finds or makes:
     plays.parquet     the plays of the population in one file
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shlex
@@ -83,7 +81,7 @@ class Outcome:
     record: dict[str, Any]
     plays: int
     """The number of plays in all arms, without the pilot."""
-    pace: Pace
+    pace: "Pace"
 
 
 def scale_of(population: Population, asked: Asked) -> Scale:

@@ -5,8 +5,6 @@ A batch is idempotent and has a key from its contents, so a worker that dies onl
 whose play fails, or whose batch kills its workers, is set aside and does not end the campaign.
 """
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import json
@@ -94,7 +92,7 @@ class Batch:
         arms = [recipe.arms[place] for place in places]
         return task_of(recipe.population, viewer, arms, recipe.program, recipe.program_sha256)
 
-    def played(self) -> Played:
+    def played(self) -> "Played":
         """Plays the batch. Viewers who cannot be played are in `failed`."""
         others, borrowed = elsewhere(self.recipe.others), 0
 

@@ -8,8 +8,6 @@ they are never Python objects. Above MOST_UNITS viewers the bootstrap draws grou
 groups of equal size are independent because viewers are.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -87,7 +85,7 @@ class Plays:
         self._parts: dict[tuple[str, int | None], Plays] = {}
 
     @classmethod
-    def of_file(cls, file: Path) -> Plays:
+    def of_file(cls, file: Path) -> "Plays":
         plays = cls(Table(file))
         if len(set(plays._counts.values())) > 1:
             raise UserError(f"{file}: some viewers lack an arm; the command that made it writes it again.")
@@ -95,18 +93,18 @@ class Plays:
 
     # --- selections ---
 
-    def day(self, day: int) -> Plays:
+    def day(self, day: int) -> "Plays":
         return self.where(f"day = {day}")
 
-    def where(self, condition: str) -> Plays:
+    def where(self, condition: str) -> "Plays":
         """The plays that meet a condition on properties that viewers have under all arms."""
         return self._part(f"{self._condition} AND {condition}", self._chunk_bytes)
 
-    def of_size(self, chunk_bytes: int) -> Plays:
+    def of_size(self, chunk_bytes: int) -> "Plays":
         """The plays with only the requests of a whole chunk."""
         return self._part(self._condition, chunk_bytes)
 
-    def _part(self, condition: str, chunk_bytes: int | None) -> Plays:
+    def _part(self, condition: str, chunk_bytes: int | None) -> "Plays":
         part = self._parts.get((condition, chunk_bytes))
         if part is None:
             part = self._parts[condition, chunk_bytes] = Plays(self._table, condition, chunk_bytes)

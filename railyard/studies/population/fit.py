@@ -22,8 +22,6 @@ deviation of the logarithms, it is that of one more draw: exp(m Â± t(97.5 %, n â
 In this file x are logarithms of the free parameters, in the order of the specification.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -73,7 +71,7 @@ class Free(StrictModel):
     most: Positive
 
     @model_validator(mode="after")
-    def _ordered(self) -> Free:
+    def _ordered(self) -> "Free":
         if not self.least < self.start < self.most:
             raise FieldError("start", "least < start < most must hold.")
         return self
@@ -91,7 +89,7 @@ class Moment(StrictModel):
     source: str
 
     @model_validator(mode="after")
-    def _quantile(self) -> Moment:
+    def _quantile(self) -> "Moment":
         if (self.q is None) != (self.what in ("cost", "lte_faster")):
             raise FieldError("q", "RCT and RTT need a quantile, cost and lte_faster have none.")
         return self
@@ -139,7 +137,7 @@ class FitSpec(StrictModel):
     held_out: list[Moment]
 
     @model_validator(mode="after")
-    def _consistent(self) -> FitSpec:
+    def _consistent(self) -> "FitSpec":
         known = list(Parameters.model_fields)
         for name in [*self.parameters, *self.fixed]:
             if name not in known:

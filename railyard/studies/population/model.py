@@ -3,8 +3,6 @@
 The file has all distributions from which viewers are drawn; docs/reference/population.md has their sources.
 """
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -35,7 +33,7 @@ class Lognormal(StrictModel):
     most: Positive
 
     @model_validator(mode="after")
-    def _ordered(self) -> Lognormal:
+    def _ordered(self) -> "Lognormal":
         if not self.least <= self.median <= self.most:
             raise FieldError("median", "least <= median <= most must hold.")
         return self
@@ -43,7 +41,7 @@ class Lognormal(StrictModel):
     def drawn(self, draws: Draws) -> float:
         return min(self.most, max(self.least, self.median * math.exp(self.sigma * draws.normal())))
 
-    def scaled(self, factor: float) -> Lognormal:
+    def scaled(self, factor: float) -> "Lognormal":
         changed = {name: getattr(self, name) * factor for name in ("median", "least", "most")}
         return self.model_copy(update=changed)
 
@@ -197,7 +195,7 @@ class Scene(StrictModel):
         return value
 
     @model_validator(mode="after")
-    def _one_source(self) -> Scene:
+    def _one_source(self) -> "Scene":
         if [bool(self.scenarios), self.model is not None, self.place is not None].count(True) != 1:
             raise ValueError("a scene has 'scenarios' of the trace library, a 'model' or a 'place'; give one of them.")
         if self.place is not None and self.paths:
@@ -213,7 +211,7 @@ class Scene(StrictModel):
                 raise FieldError("paths", f"the model has no path '{name}'; {near_miss(name, known)}")
         return self
 
-    def with_rate(self, path: str, factor: float) -> Scene:
+    def with_rate(self, path: str, factor: float) -> "Scene":
         if self.place is not None:
             own: PathPlace = getattr(self.place, path)
             changed = own.model_copy(update={"rate": own.rate * factor})
@@ -232,7 +230,7 @@ class CrossIsp(StrictModel):
     increase_percent: dict[str, dict[str, Annotated[float, Field(ge=0, le=1000)]]]  # [server's][viewer's]
 
     @model_validator(mode="after")
-    def _whole(self) -> CrossIsp:
+    def _whole(self) -> "CrossIsp":
         for server in self.operators:
             for own in self.operators:
                 if own != server and own not in self.increase_percent.get(server, {}):
@@ -260,7 +258,7 @@ class Video(StrictModel):
     """The number of equal videos, one after the other over one connection. Play-time left and thresholds are of the
     first."""
 
-    def with_videos(self, videos: int) -> Video:
+    def with_videos(self, videos: int) -> "Video":
         return self.model_copy(update={"videos": videos})
 
 
@@ -289,7 +287,7 @@ class Population(StrictModel):
     arms: list[SchemeEntry] = Field(min_length=1)
 
     @model_validator(mode="after")
-    def _consistent(self) -> Population:
+    def _consistent(self) -> "Population":
         for size in SIZES:
             if size != "brief" and size not in self.sizes:
                 raise FieldError("sizes", f"the size '{size}' is missing; add it.")
@@ -310,7 +308,7 @@ class Population(StrictModel):
             raise FieldError("scenes", "two scenes have one name; rename one.")
         return self
 
-    def with_rate(self, path: str, factor: float) -> Population:
+    def with_rate(self, path: str, factor: float) -> "Population":
         """The same viewers with this path's rate in generated pairs multiplied by a factor. The name has the factor
         too, because these are other plays. Raises UserError if no generated pair has such a path."""
         known = sorted(

@@ -6,8 +6,6 @@ small; once small parts have PLAYS_A_PART plays, they are merged. Plays are neve
 sorts them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 from collections.abc import Mapping, Sequence

@@ -6,8 +6,6 @@ bytes. A play must not depend on others. Packet protection is replaced by a tag 
 changes neither sizes nor times.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """Carries out a population's plays, and shows its arms beside each other; what `railyard run` does with its file."""
 
-from __future__ import annotations
-
 import time
 
 from rich.table import Table

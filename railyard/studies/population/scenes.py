@@ -1,7 +1,5 @@
 """The pairs that viewers are drawn from: those of the trace library, and those that a scene's model generates."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import secrets

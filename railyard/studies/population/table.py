@@ -1,7 +1,5 @@
 """The plays of a campaign as a table in SQL. DuckDB reads the columns that a query needs and returns arrays."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Draws viewers. All draws of a viewer come from (seed, day, number), so a larger size contains a smaller one."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

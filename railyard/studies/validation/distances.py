@@ -4,8 +4,6 @@ A group has the values that belong to one live download. The groups of all model
 the same downloads from each model, and differences between models are paired.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

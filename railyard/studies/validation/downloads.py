@@ -4,8 +4,6 @@ The layout is that of superlitong/hsr_mptcp: `client.EPOCH.CC.….DkB.….CARRIE
 archive. Packets of both directions were captured at the client. The protocol defines every figure.
 """
 
-from __future__ import annotations
-
 import csv
 import heapq
 import io

@@ -1,7 +1,5 @@
 """Models of the paths that live downloads took, and the emulated downloads over them, as runs of the kernel arena."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import random

@@ -1,7 +1,5 @@
 """The figures of the comparison, as tables of the page and as JSON."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass

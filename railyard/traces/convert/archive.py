@@ -1,7 +1,5 @@
 """Reads files of zip and tar archives and of folders."""
 
-from __future__ import annotations
-
 import tarfile
 import tempfile
 import zipfile

@@ -5,8 +5,6 @@ rounded down, in which the sum of bytes reaches the next multiple of 1504. One m
 rest. So a trace delivers the measured bytes, and at most 1504 more. saturatr does the same.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

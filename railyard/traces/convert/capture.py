@@ -1,7 +1,5 @@
 """Reads a packet capture (pcap or pcapng): the packets that arrived at a host, or left it."""
 
-from __future__ import annotations
-
 import io
 import ipaddress
 import struct

@@ -1,7 +1,5 @@
 """Finds time and rate, and their units, among the columns of a table of rates: as asked for, or by their names."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

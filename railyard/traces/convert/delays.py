@@ -1,7 +1,5 @@
 """Delay traces from measurements: round trips of ping, or a list of one-way delays at equal distances."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import datetime

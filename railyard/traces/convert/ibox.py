@@ -1,7 +1,5 @@
 """Reads network profiles of iBox (Ashok et al., HotNets 2020): a bottleneck's rate − the cross traffic on it."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

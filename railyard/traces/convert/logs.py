@@ -1,7 +1,5 @@
 """Reads logs of recorders: Keith Winstein's saturatr, Railyard's saturatr, iperf3, Sabre."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -6,8 +6,6 @@ bytes of each bin then arrive at the times of the donor's packets. Every bin kee
 similar stretch they stay evenly spread.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

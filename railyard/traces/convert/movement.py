@@ -4,8 +4,6 @@ Six columns, separated by spaces: ms since 1970, ms since the start of the exper
 longitude, bytes received since the row before, ms since the row before.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

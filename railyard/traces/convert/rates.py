@@ -1,8 +1,6 @@
 """Reads a table of rates with a row for each bin, and with numbers and dates as programs and spreadsheets write
 them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -1,7 +1,5 @@
 """How a measurement becomes a trace, and several of them a pair: what `railyard traces convert` takes."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field

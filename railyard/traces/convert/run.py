@@ -1,7 +1,5 @@
 """Converts a measurement into a trace file, and a recipe into a pair of a library."""
 
-from __future__ import annotations
-
 import codecs
 from collections.abc import Callable
 from dataclasses import asdict, dataclass

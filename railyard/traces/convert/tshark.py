@@ -1,7 +1,5 @@
 """Reads packets that tshark printed as CSV (`-T fields -E header=y -E separator=,`)."""
 
-from __future__ import annotations
-
 import csv
 import math
 from pathlib import Path
