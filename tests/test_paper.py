@@ -12,7 +12,7 @@ import pytest
 from conftest import FakeRun, good
 from in_process import railyard
 from railyard.base.errors import UserError
-from railyard.report.paper import Paper, inches, write_figure
+from railyard.base.paper import Paper, inches, write_figure
 from railyard.report.sections import Context, pair_figures
 from railyard.results.records import load_campaign
 

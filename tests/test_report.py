@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from conftest import FakeRun
 from in_process import railyard
 from railyard.base.errors import UserError
+from railyard.base.paper import Paper
 from railyard.base.style import scheme_styles
 from railyard.figures.figure import Figure, Point, point_of
 from railyard.figures.rows import FIRST_FRAME, RCT_MAX, RCT_MEDIAN, REBUFFER_RATE, REDUNDANCY
 from railyard.report import write_report
 from railyard.report.figures import Level, bars, forest, named_plainly, rct_ranges
-from railyard.report.paper import Paper
 from railyard.report.sections import embedded
 from railyard.results import differences
 from railyard.results.aggregate import cells, write_parquet

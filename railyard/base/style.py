@@ -104,6 +104,25 @@ TEMPLATE: dict[str, Any] = {
     "data": {"bar": [{"type": "bar", "marker": _BARS}]},
 }
 
+# The same look in files that matplotlib writes.
+STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "railyard",  # equal inputs give equal bytes
+    "svg.fonttype": "none",
+    "font.size": 9,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 9,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+}
+
 
 def plain(text: str) -> str:
     """A name as text of a figure: plotly takes `<` and `&` as the beginning of a tag or an entity."""
@@ -113,3 +132,11 @@ def plain(text: str) -> str:
 def layout(height: int, **more: Any) -> dict[str, Any]:
     """The layout of a figure in the house's style, with further members `more`. `height`: in pixels."""
     return {"template": TEMPLATE, "height": height} | more
+
+
+def shade(begin: float, end: float, strip: int) -> dict[str, object]:
+    """The shape that shades a time over the height of one strip of a figure. Set all of them at once: plotly goes
+    through all for each new one."""
+    number = "" if strip == 1 else str(strip)
+    place = {"xref": f"x{number}", "yref": f"y{number} domain", "x0": begin, "x1": end, "y0": 0, "y1": 1}
+    return place | {"type": "rect", "fillcolor": STALL_COLOUR, "opacity": 0.35, "line": {"width": 0}}

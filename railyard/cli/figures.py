@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from railyard.base.errors import UserError
+from railyard.base.paper import FORMATS, inches, write_figure
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.yamlfile import near_miss
 from railyard.cli.options import ResultsOption
 from railyard.report.exhibit import FILE, load_exhibit
-from railyard.report.paper import FORMATS, inches, write_figure
 from railyard.report.response import response_figures
 from railyard.report.sections import Context, pair_figures
 from railyard.results.campaigns import find_run_or_campaign

@@ -14,12 +14,12 @@ from railyard.base.style import (
     INK,
     PATH_COLOURS,
     PATH_PATTERNS,
-    STALL_COLOUR,
     VERMILION,
     LineStyle,
     layout,
     plain,
     scheme_styles,
+    shade,
 )
 from railyard.base.words import listed
 from railyard.figures.figure import Point
@@ -288,13 +288,6 @@ def path_bytes(row: list[Cell]) -> go.Figure:
     return figure
 
 
-def _stall(begin: float, end: float, strip: int) -> dict[str, object]:
-    """The shade of one interruption over the height of a strip."""
-    number = "" if strip == 1 else str(strip)
-    place = {"xref": f"x{number}", "yref": f"y{number} domain", "x0": begin, "x1": end, "y0": 0, "y1": 1}
-    return place | {"type": "rect", "fillcolor": STALL_COLOUR, "opacity": 0.35, "line": {"width": 0}}
-
-
 def _strip_name(label: str, strip: int) -> dict[str, object]:
     """A scheme's label in the upper right corner of its strip."""
     number = "" if strip == 1 else str(strip)
@@ -316,7 +309,7 @@ def buffer_levels(row: list[Cell], seed: int, duration_s: float) -> go.Figure:
         row_titles=None,
     )
     top = max((level for _, run in shown for _, level in run.buffer_s), default=1.0) or 1.0
-    shaded: list[dict[str, object]] = []  # set at once: plotly would go through all for each new one
+    shaded: list[dict[str, object]] = []
     names: list[dict[str, object]] = []
     for index, (cell, run) in enumerate(shown, start=1):
         colour = styles[cell.label].colour
@@ -331,7 +324,7 @@ def buffer_levels(row: list[Cell], seed: int, duration_s: float) -> go.Figure:
             row=index,
             col=1,
         )
-        shaded += [_stall(begin, end, index) for begin, end in run.stalls]
+        shaded += [shade(begin, end, index) for begin, end in run.stalls]
         names.append(_strip_name(cell.label, index))
     figure.update_layout(**layout(70 + 84 * max(1, len(shown)), shapes=shaded, annotations=names))
     figure.update_yaxes(range=[0, top * 1.08], title_text="s", nticks=4)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from railyard.base.errors import UserError
 from railyard.base.files import write_named
+from railyard.base.paper import FORMATS, inches, write_figure
 from railyard.report.figures import FOREST_CAPTION, forest
-from railyard.report.paper import FORMATS, inches, write_figure
 from railyard.results import differences
 from railyard.results.differences import Difference
 

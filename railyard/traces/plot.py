@@ -6,13 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import plotly.graph_objects as go
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from plotly.subplots import make_subplots
 
 from railyard.base.errors import UserError
-from railyard.base.plotfile import rows_figure, write_plot
-from railyard.base.style import BLUE, INK, STALL_COLOUR, layout
+from railyard.base.plotfile import write_plot
+from railyard.base.style import BLUE, INK, layout, shade
 from railyard.base.words import counted
 from railyard.traces.index import Pair
 from railyard.traces.stats import GAP_MS
@@ -65,34 +63,7 @@ def write_trace_plot(
         raise UserError(f"{out}: {duration_ms // bin_ms} bins of {bin_ms} ms cannot be plotted; make them longer")
     if duration_ms < bin_ms:
         raise UserError(f"{out}: the plot would be shorter than one bin of {bin_ms} ms; make the bins shorter")
-    write_plot(
-        out,
-        lambda: _drawn(title, rows, bin_ms, start_ms, duration_ms),
-        lambda: _interactive(title, rows, bin_ms, start_ms, duration_ms),
-    )
-
-
-def _drawn(title: str, rows: Sequence[Strip], bin_ms: int, start_ms: int, duration_ms: int) -> Figure:
-    figure, axes = rows_figure([1.1 if row.uplink else 1.7 for row in rows], title)
-    for axis, row in zip(axes, rows, strict=True):
-        _draw_row(axis, row, bin_ms, start_ms, duration_ms)
-    axes[-1].set_xlabel("time, s")
-    axes[-1].set_xlim(0, duration_ms / 1e3)
-    return figure
-
-
-def _draw_row(axis: Axes, row: Strip, bin_ms: int, start_ms: int, duration_ms: int) -> None:
-    rate = row.trace.rate_mbps(bin_ms, duration_ms=duration_ms, start_offset_ms=start_ms)
-    seconds = np.arange(len(rate) + 1) * bin_ms / 1e3
-    colour = _UP if row.uplink else _DOWN
-    axis.stairs(rate, seconds, fill=True, color=colour, alpha=0.25)
-    axis.stairs(rate, seconds, baseline=None, color=colour, linewidth=0.9)
-    silent = outages(row.trace, start_ms, duration_ms)
-    for begin, end in silent:
-        axis.axvspan(begin, end, ymin=0, ymax=1, color=STALL_COLOUR, alpha=0.3, linewidth=0)
-    axis.set_ylim(bottom=0)
-    axis.set_ylabel("Mbps")
-    axis.set_title(_heading(row, silent, duration_ms))
+    write_plot(out, _drawn(title, rows, bin_ms, start_ms, duration_ms))
 
 
 def _heading(row: Strip, silent: list[tuple[float, float]], duration_ms: int) -> str:
@@ -103,24 +74,25 @@ def _heading(row: Strip, silent: list[tuple[float, float]], duration_ms: int) ->
     return f"{row.title}: mean {row.trace.mean_mbps:.2f} Mbps, {outages}"
 
 
-def _interactive(title: str, rows: Sequence[Strip], bin_ms: int, start_ms: int, duration_ms: int) -> go.Figure:
+def _drawn(title: str, rows: Sequence[Strip], bin_ms: int, start_ms: int, duration_ms: int) -> go.Figure:
     silent = [outages(row.trace, start_ms, duration_ms) for row in rows]
     headings = [_heading(row, spans, duration_ms) for row, spans in zip(rows, silent, strict=True)]
     figure = make_subplots(
         rows=len(rows), cols=1, shared_xaxes=True, subplot_titles=headings, vertical_spacing=0.22 / max(3, len(rows)),
         row_heights=[1.1 if row.uplink else 1.7 for row in rows],
     )  # fmt: skip
-    for position, (row, spans) in enumerate(zip(rows, silent, strict=True), start=1):
+    for position, row in enumerate(rows, start=1):
         rate = row.trace.rate_mbps(bin_ms, duration_ms=duration_ms, start_offset_ms=start_ms)
         figure.add_scatter(
                 x=(np.arange(len(rate)) * bin_ms / 1e3).tolist(), y=np.round(rate, 3).tolist(), name=row.title,
                 mode="lines", line={"color": _UP if row.uplink else _DOWN, "width": 1.2, "shape": "hv"},
                 fill="tozeroy", hovertemplate="%{x:.1f} s: %{y:.2f} Mbps", row=position, col=1,)  # fmt: skip
-        for begin, end in spans:
-            figure.add_vrect(x0=begin, x1=end, fillcolor=STALL_COLOUR, opacity=0.3, line_width=0, row=position, col=1)
         figure.update_yaxes(title_text="Mbps", rangemode="tozero", row=position, col=1)
+    figure.update_xaxes(range=[0, duration_ms / 1e3])
     figure.update_xaxes(title_text="time, s", row=len(rows), col=1)
     heading = {"text": title, "x": 0.05, "font": {"size": 15, "color": INK}}
-    figure.update_layout(**layout(130 + 150 * len(rows), title=heading, margin={"t": 70}, showlegend=False))
+    shaded = [shade(*span, strip) for strip, spans in enumerate(silent, start=1) for span in spans]
+    look = layout(130 + 150 * len(rows), title=heading, margin={"t": 70}, showlegend=False, shapes=shaded)
+    figure.update_layout(**look)
     figure.update_annotations(x=0, xanchor="left", font={"size": 12})
     return figure

@@ -1,17 +1,14 @@
 """Plots of link logs: throughput against capacity, and queueing delay, over time."""
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import plotly.graph_objects as go
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from plotly.subplots import make_subplots
 
 from railyard.base.errors import UserError
-from railyard.base.plotfile import rows_figure, write_plot
+from railyard.base.plotfile import write_plot
 from railyard.base.style import BLUE, INK, SKY, VERMILION, layout
 from railyard.base.words import counted
 from railyard.results.linklog.read import LinkLog
@@ -19,8 +16,7 @@ from railyard.results.linklog.stats import LinkStats, link_stats, signal_delay
 from railyard.traces.trace import FloatArray, IntArray
 
 MAX_BINS = 200_000
-_POINTS_IN_HTML = 8_000
-_CAPACITY_FILL = "#D8D8D8"
+_MOST_POINTS = 8_000
 _LABELS = ("capacity", "ingress", "egress")
 
 
@@ -50,79 +46,12 @@ def _rates(log: LinkLog, edges: FloatArray) -> list[FloatArray]:
     ]
 
 
-def _mean_labels(stats: LinkStats) -> list[str]:
-    means = (stats.capacity_mbps, stats.ingress_mbps, stats.throughput_mbps)
-    return [f"{word} (mean {mean:.2f} Mbps)" for word, mean in zip(_LABELS, means, strict=True)]
-
-
-def _p95_labels(stats: LinkStats) -> tuple[str, str]:
-    return (
-        f"95th percentile per packet ({stats.delay_p95_ms:.0f} ms)",
-        f"95th percentile signal delay ({stats.signal_delay_p95_ms:.0f} ms)",
-    )
-
-
 def write_link_plot(logs: Sequence[LinkLog], out: Path, bin_ms: int, log_delay: bool) -> None:
     """Writes a plot with two rows for each log. Raises UserError."""
-    stats = [link_stats(log) for log in logs]
-    write_plot(
-        out, lambda: _drawn(logs, stats, bin_ms, log_delay), lambda: _interactive(logs, stats, bin_ms, log_delay)
-    )
+    write_plot(out, _drawn(logs, [link_stats(log) for log in logs], bin_ms, log_delay))
 
 
-def _drawn(logs: Sequence[LinkLog], stats: Sequence[LinkStats], bin_ms: int, log_delay: bool) -> Figure:
-    figure, axes = rows_figure([1.9, 1.5] * len(logs), f"Links: rate in bins of {bin_ms} ms, and queueing delay")
-    for position, (log, figures) in enumerate(zip(logs, stats, strict=True)):
-        _draw_rates(axes[2 * position], log, figures, bin_ms)
-        _draw_delay(axes[2 * position + 1], log, figures, log_delay)
-    axes[-1].set_xlabel("time, s")
-    begin_ms, end_ms = min(log.span_ms[0] for log in logs), max(log.span_ms[1] for log in logs)
-    axes[-1].set_xlim(begin_ms / 1e3, max(end_ms, begin_ms + 1) / 1e3)
-    return figure
-
-
-def _draw_rates(axes: Axes, log: LinkLog, stats: LinkStats, bin_ms: int) -> None:
-    edges = _edges(log, bin_ms)
-    labels = _mean_labels(stats)
-    capacity, ingress, egress = _rates(log, edges)
-    seconds = edges / 1e3
-    axes.stairs(capacity, seconds, fill=True, color=_CAPACITY_FILL, label=labels[0])
-    axes.stairs(ingress, seconds, baseline=None, color=BLUE, linewidth=0.9, label=labels[1])
-    axes.stairs(egress, seconds, baseline=None, color=VERMILION, linewidth=1.4, label=labels[2])
-    if len(log.drop_ms):
-        axes.plot(
-            log.drop_ms / 1e3, np.zeros(len(log.drop_ms)), "|", color=INK, markersize=9, clip_on=False,
-            label=f"drops ({stats.dropped_packets})", rasterized=True,
-        )  # fmt: skip
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel("Mbps")
-    axes.set_title(f"{log.name}: utilisation {stats.utilisation:.1%}" if stats.opportunities else log.name)
-    axes.legend(ncols=4, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.1)
-
-
-def _draw_delay(axes: Axes, log: LinkLog, stats: LinkStats, log_delay: bool) -> None:
-    axes.set_ylabel("delay, ms")
-    if not len(log.delay_ms):
-        axes.text(0.5, 0.5, "no packet departed", transform=axes.transAxes, ha="center", va="center")
-        return
-    times, signal = signal_delay(log)
-    per_packet, of_signal = _p95_labels(stats)
-    axes.fill_between(times / 1e3, signal, color=SKY, alpha=0.55, linewidth=0, label="signal delay", rasterized=True)
-    axes.plot(
-        (log.departure_ms - log.delay_ms) / 1e3, log.delay_ms, ".", color=VERMILION, markersize=1.6,
-        label="per packet", rasterized=True,
-    )  # fmt: skip
-    axes.axhline(stats.delay_p95_ms, color=VERMILION, linewidth=1, linestyle="--", label=per_packet)
-    axes.axhline(stats.signal_delay_p95_ms, color=BLUE, linewidth=1, linestyle=":", label=of_signal)
-    if log_delay:
-        axes.set_yscale("log")
-        axes.set_ylim(bottom=max(1.0, min(30.0, math.floor(stats.delay_median_ms))))
-    else:
-        axes.set_ylim(bottom=0)
-    axes.legend(ncols=4, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.1, markerscale=4)
-
-
-def _interactive(logs: Sequence[LinkLog], stats: Sequence[LinkStats], bin_ms: int, log_delay: bool) -> go.Figure:
+def _drawn(logs: Sequence[LinkLog], stats: Sequence[LinkStats], bin_ms: int, log_delay: bool) -> go.Figure:
     figure = make_subplots(
         rows=2 * len(logs),
         cols=1,
@@ -140,6 +69,8 @@ def _interactive(logs: Sequence[LinkLog], stats: Sequence[LinkStats], bin_ms: in
         figure.update_yaxes(title_text="Mbps", rangemode="tozero", row=2 * position + 1, col=1)
         axis = {"type": "log"} if log_delay else {"rangemode": "tozero"}
         figure.update_yaxes(title_text="delay, ms", **axis, row=2 * position + 2, col=1)
+    begin_ms, end_ms = min(log.span_ms[0] for log in logs), max(log.span_ms[1] for log in logs)
+    figure.update_xaxes(range=[begin_ms / 1e3, max(end_ms, begin_ms + 1) / 1e3])
     figure.update_xaxes(title_text="time, s", row=2 * len(logs), col=1)
     height = 120 + 420 * len(logs)
     figure.update_layout(**layout(height, legend={"y": 1 + 45 / height}, margin={"t": 90, "l": 60, "r": 20, "b": 50}))
@@ -149,14 +80,20 @@ def _interactive(logs: Sequence[LinkLog], stats: Sequence[LinkStats], bin_ms: in
 
 def _titles(stats: LinkStats) -> tuple[str, str]:
     means = f"capacity {stats.capacity_mbps:.2f}, ingress {stats.ingress_mbps:.2f}, egress {stats.throughput_mbps:.2f}"
-    p95 = f"{stats.delay_p95_ms:.0f} ms per packet, {stats.signal_delay_p95_ms:.0f} ms signal delay"
+    used = f"; utilisation {stats.utilisation:.1%}" if stats.opportunities else ""
     dropped = f"; {counted(stats.dropped_packets, 'packet')} dropped" if stats.dropped_packets else ""
-    return f"{stats.name}: {means} Mbps{dropped}", f"{stats.name}: queueing delay, 95th percentile {p95}"
+    p95 = f"{stats.delay_p95_ms:.0f} ms per packet, {stats.signal_delay_p95_ms:.0f} ms signal delay"
+    delay = f"queueing delay, 95th percentile {p95}" if stats.departed_packets else "no packet departed"
+    return f"{stats.name}: {means} Mbps{used}{dropped}", f"{stats.name}: {delay}"
 
 
 def _rate_traces(log: LinkLog, bin_ms: int) -> list[go.Scatter]:
     edges = _edges(log, bin_ms)
-    looks = ({"color": "#BBBBBB", "width": 0.5}, {"color": BLUE, "width": 1}, {"color": VERMILION, "width": 1.6})
+    looks = (
+        {"color": "#BBBBBB", "width": 0.5},
+        {"color": BLUE, "width": 1, "dash": "dot"},
+        {"color": VERMILION, "width": 1.6},
+    )
     traces = [
         go.Scatter(
             x=(edges[:-1] / 1e3).tolist(),
@@ -182,10 +119,10 @@ def _rate_traces(log: LinkLog, bin_ms: int) -> list[go.Scatter]:
 
 def _delay_traces(log: LinkLog, stats: LinkStats) -> list[go.Scatter]:
     if not len(log.delay_ms):
-        return []
+        return [go.Scatter(x=[], y=[])]
     since, signal = _thinned(*signal_delay(log))
     times, delays = _thinned(log.departure_ms - log.delay_ms, log.delay_ms)
-    span, dash = [float(times[0]) / 1e3, float(times[-1]) / 1e3], {"color": BLUE, "width": 1, "dash": "dash"}
+    span = [float(times[0]) / 1e3, float(times[-1]) / 1e3]
     hover = "%{x:.3f} s: %{y:.0f} ms"
     return [
         go.Scatter(
@@ -198,19 +135,23 @@ def _delay_traces(log: LinkLog, stats: LinkStats) -> list[go.Scatter]:
         ),
         go.Scatter(
             x=span, y=[stats.delay_p95_ms] * 2, name="95th percentile per packet", legendgroup="p95", mode="lines",
-            line=dash,
+            line={"color": VERMILION, "width": 1, "dash": "dash"},
+        ),
+        go.Scatter(
+            x=span, y=[stats.signal_delay_p95_ms] * 2, name="95th percentile signal delay", legendgroup="signal p95",
+            mode="lines", line={"color": BLUE, "width": 1, "dash": "dot"},
         ),
     ]  # fmt: skip
 
 
 def _thinned(times: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The points in order of time. If they are too many for a page, the minimum and the maximum of each stretch."""
+    """The points in order of time. If they are too many for a plot, the minimum and the maximum of each stretch."""
     order = np.argsort(times, kind="stable")
     times, values = times[order], values[order]
-    if len(values) <= _POINTS_IN_HTML:
+    if len(values) <= _MOST_POINTS:
         return times, values
     kept: set[int] = set()
-    for part in np.array_split(np.arange(len(values)), _POINTS_IN_HTML // 2):
+    for part in np.array_split(np.arange(len(values)), _MOST_POINTS // 2):
         kept |= {int(part[np.argmin(values[part])]), int(part[np.argmax(values[part])])}
     chosen = np.array(sorted(kept))
     return times[chosen], values[chosen]

@@ -1,12 +1,13 @@
-"""A figure of the report for a paper: the same plotly figure, drawn by matplotlib at the width of a column.
+"""Plotly figures drawn by matplotlib, for files that a page of a paper takes, at the width of a column.
 
-It draws the elements of the report's figures: lines, marks, areas and bars with their intervals, in strips of one or
-more axes. Lines that share a dash get marks, so that they stay distinct in a grey print.
+It draws the elements of our figures: lines, marks, areas and bars with their intervals, in strips of one or more axes.
+Lines that share a dash get marks, so that they stay distinct in a grey print.
 """
 
 import base64
 import html
 import io
+import math
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,8 +25,7 @@ from matplotlib.ticker import MaxNLocator, NullFormatter, NullLocator, PercentFo
 from railyard.base.errors import UserError
 from railyard.base.files import write_whole, writing
 from railyard.base.forms import LATEX
-from railyard.base.plotfile import STYLE
-from railyard.base.style import COLOURWAY
+from railyard.base.style import COLOURWAY, STYLE
 
 FORMATS = ("pdf", "svg", "pgf")
 PX_PER_INCH = 144  # of a figure's height: the page's text of 12 px is 6 to 7 points in print
@@ -33,6 +33,7 @@ FONT_PT = 7
 LINE_PT = 0.5  # of a line that is 1 px wide on the page
 INCHES = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}  # pt: TeX's
 LEAST_INCHES, MOST_INCHES = 1.0, 40.0
+MOST_VECTORS = 2000  # marks of one kind; more are drawn as a picture
 TEX_SYSTEMS = ("pdflatex", "xelatex", "lualatex")
 _PAPER: dict[Any, Any] = {
     "font.size": FONT_PT,
@@ -50,6 +51,7 @@ _PAPER: dict[Any, Any] = {
     "text.parse_math": False,
     "pdf.fonttype": 42,  # publishers refuse Type 3
     "pgf.rcfonts": False,  # the paper's own fonts
+    "savefig.dpi": 220,  # of png, and of what is rasterized
 }
 _DASHES: dict[str, Any] = {
     "solid": "-",
@@ -84,17 +86,21 @@ def inches(text: str) -> float:
 
 
 def write_figure(figure: Mapping[str, Any], out: Path, width_in: float) -> None:
-    """Writes a plotly figure, as a dictionary, to a file whose name ends in one of FORMATS. The same figure gives the
-    same bytes. Raises UserError."""
-    form = out.suffix[1:]
+    """Writes a plotly figure, as a dictionary, to a file whose name ends in one of FORMATS. Raises UserError."""
+    with writing(out):
+        write_whole(out, picture(figure, out.suffix[1:], width_in))
+
+
+def picture(figure: Mapping[str, Any], form: str, width_in: float) -> bytes:
+    """A plotly figure, as a dictionary, in one of FORMATS or png. The same figure gives the same bytes. Raises
+    UserError."""
     own: dict[Any, Any] = {"pgf.texsystem": _tex_system()} if form == "pgf" else {}
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     options: dict[str, Any] = {"metadata": undated[form]} if form in undated else {}
-    with writing(out), mpl.rc_context(STYLE | _PAPER | own):
-        drawn = Paper(figure, width_in, tex=form == "pgf").draw()
-        data = io.BytesIO()
-        drawn.savefig(data, format=form, **options)
-        write_whole(out, data.getvalue())
+    data = io.BytesIO()
+    with mpl.rc_context(STYLE | _PAPER | own):
+        Paper(figure, width_in, tex=form == "pgf").draw().savefig(data, format=form, **options)
+    return data.getvalue()
 
 
 def _tex_system() -> str:
@@ -212,6 +218,8 @@ class Paper:
             self._shape(shape)
         for note in self.layout.get("annotations") or ():
             self._note(note)
+        if heading := (self.layout.get("title") or {}).get("text"):
+            self.figure.suptitle(self.text(heading), x=0.01, ha="left", fontsize=FONT_PT + 1, fontweight="bold")
         if self.handles:
             names = [self.text(name) for name in self.handles]
             entry_in = (max(map(len, names)) * FONT_PT / 2 + 4 * FONT_PT) / 72
@@ -309,9 +317,13 @@ class Paper:
         place.axes.fill_between(*xy, below, step=step, zorder=1.5, **style)
 
     def _markers(self, place: _Place, trace: Mapping[str, Any], xy: tuple[list[float], list[float]], base: Any) -> None:
-        size = (trace.get("marker") or {}).get("size", 6)
+        marker = trace.get("marker") or {}
+        size = marker.get("size", 6)
         drawn: list[Any] = []
-        for number, (x, y) in enumerate(zip(*xy, strict=True)):
+        if not any(isinstance(marker.get(name), list | tuple) for name in ("symbol", "color", "size")):
+            look = _mark(trace, 0, base) | {"markersize": float(size) * 0.45, "rasterized": len(xy[0]) > MOST_VECTORS}
+            drawn = place.axes.plot(*xy, linestyle="none", markeredgewidth=0.8, zorder=3, **look)
+        for number, (x, y) in enumerate(() if drawn else zip(*xy, strict=True)):
             if np.isnan(x) or np.isnan(y):
                 continue
             look = _mark(trace, number, base) | {"markersize": float(_at(size, number)) * 0.45}
@@ -391,7 +403,8 @@ class Paper:
                 low, high = (None if end is None else 10**end if is_log else end for end in limits)
                 set_limits(low, high)
             elif given.get("rangemode") == "tozero":
-                set_limits(0, 1.06 * (axes.dataLim.x1 if which == "x" else axes.dataLim.y1) or 1)
+                end = axes.dataLim.x1 if which == "x" else axes.dataLim.y1
+                set_limits(0, 1.06 * end if 0 < end < math.inf else 1)
             low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
             if given.get("tickvals") is not None and not names:
                 ticks = zip(
