@@ -448,7 +448,7 @@ report: setup ## every figure and table of the paper and all campaigns: results/
 .PHONY: docs
 docs: setup ## write what code and kept results can write: the reference pages, and the tables of studies in docs/results
 	@$(MAKE) --no-print-directory -j$(JOBS) build
-	@.venv/bin/python -m railyard.cli.reference
+	@.venv/bin/python scripts/reference_pages.py
 	@.venv/bin/python -m railyard.studies.study
 
 .PHONY: clean

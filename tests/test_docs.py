@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
+import reference_pages as reference
 from railyard import __version__
 from railyard.base.declared import FILE as SETTINGS_FILE
 from railyard.base.paths import ROOT, programs_dir
-from railyard.cli import reference
 from railyard.cli.main import whole
 from railyard.experiment.model import Experiment, load_experiment
 from railyard.results import columns

@@ -86,12 +86,12 @@ def follow(tree: Path, tmp_path: Path) -> Follow:
 
 COMMANDS = """
 import json, shlex, sys
-sys.path.append("tests")
+sys.path += ["tests", "scripts"]
+import reference_pages
 from in_process import railyard
-from railyard.cli import reference
 said = [railyard(*shlex.split(line)) for line in sys.argv[1:]]
 sys.argv[1:] = ["--pages"]
-reference.main()
+reference_pages.main()
 print(json.dumps([(done.returncode, done.stdout + done.stderr) for done in said]))
 """
 
@@ -187,7 +187,7 @@ def test_a_setting_is_one_row(tree: Path, follow: Follow) -> None:
     assert wrong in follow("build/bin/xlink-server --quic 127.0.0.1:0 --params params.yaml", 2)
     job = '{"scheme": "xlink", "standby_probe_ms": 9}'
     assert wrong in follow(f"echo '{job}' | build/bin/xlink-sim - --out out", 2)
-    follow(f"{sys.executable} -m railyard.cli.reference")  # make docs
+    follow(f"{sys.executable} scripts/reference_pages.py")  # make docs
     for page in ("formats.md", "experiment.schema.json"):
         assert "standby_probe_ms" in (tree / "docs" / "reference" / page).read_text(), page
     (tree / "e.yaml").write_text(EXPERIMENT)

@@ -1,7 +1,7 @@
 """Writes the generated pages of docs from the code. `make docs` runs this.
 
-python -m railyard.cli.reference           writes the pages
-python -m railyard.cli.reference --check   names the pages that differ from the code; exit code 1 if there are any
+python scripts/reference_pages.py           writes the pages
+python scripts/reference_pages.py --check   names the pages that differ from the code; exit code 1 if there are any
 """
 
 import json
@@ -467,7 +467,7 @@ def main() -> int:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(text, encoding="utf-8")
     if "--check" not in sys.argv and "--pages" not in sys.argv:
-        return subprocess.run([sys.executable, "-m", "railyard.cli.reference", "--pages"], check=False).returncode
+        return subprocess.run([sys.executable, __file__, "--pages"], check=False).returncode
     if "--check" in sys.argv and stale:
         print(f"not what the code says: {', '.join(stale)}; `make docs` writes them again.", file=sys.stderr)
         return 1
