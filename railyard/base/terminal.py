@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from copy import copy
 from typing import Any
@@ -36,6 +36,11 @@ class _Console(Console):
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=printable(segment.text))
 
+    def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any) -> None:
+        """Prints. A text stays one line, so that its paths and commands can be copied, unless `soft_wrap` is False."""
+        is_text = all(isinstance(one, str) for one in objects)
+        super().print(*objects, soft_wrap=is_text if soft_wrap is None else soft_wrap, **options)
+
     def on_broken_pipe(self) -> None:
         self.quiet = True
         with suppress(OSError, ValueError):
@@ -46,11 +51,6 @@ class _Console(Console):
 def new_console() -> Console:
     """A console on standard output, with the terminal's width or LOG_WIDTH."""
     return _Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else LOG_WIDTH)
-
-
-def teller(console: Console) -> Callable[[str], None]:
-    """A function that prints sentences without markup."""
-    return lambda sentence: console.print(sentence, soft_wrap=True, markup=False)
 
 
 def agreed(question: str, yes: bool, refusal: str) -> bool:

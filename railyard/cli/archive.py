@@ -37,30 +37,30 @@ def archive_command(
     written = write_archive(folder, file, with_traces=with_traces)
     left_out = f"; {counted(written.keys, 'file')} with TLS keys left out" if written.keys else ""
     files = counted(written.files, "file")
-    console.print(f"{shown(file)}: {files}, {size_words(written.bytes)}{left_out}.", soft_wrap=True)
+    console.print(f"{shown(file)}: {files}, {size_words(written.bytes)}{left_out}.")
     if written.too_large:
-        console.print("`railyard repeat` refuses it: it has too many files or bytes.", soft_wrap=True)
+        console.print("`railyard repeat` refuses it: it has too many files or bytes.")
     for pair, licence in written.licences.items():
-        console.print(f"traces of {pair}: licence {licence}.", soft_wrap=True)
+        console.print(f"traces of {pair}: licence {licence}.")
     for trace in written.traces_missing:
-        console.print(f"not included: {trace} is not here as it was replayed.", soft_wrap=True)
+        console.print(f"not included: {trace} is not here as it was replayed.")
 
 
 def repeat_archive(file: Path, program: Path | None, stack: Path | None, *, yes: bool) -> bool:
     """Repeats an archive. Returns whether all runs that can be repeated have the same bytes."""
     with opened(file, program_file=program, stack=stack) as archive:
         for change in archive.changes:
-            console.print(f"it may differ: {change}", soft_wrap=True)
+            console.print(f"it may differ: {change}")
         count = counted(len(archive.runs), "run")
-        console.print(f"{file}: sound. {count} to repeat, with the programs of this installation.", soft_wrap=True)
+        console.print(f"{file}: sound. {count} to repeat, with the programs of this installation.")
         refusal = "nothing is run without a terminal to ask on; --yes runs it without asking."
         if archive.runs and not agreed("Run this?", yes, refusal):
             return True
         outcome = repeat_all(archive, arena_of("sim").default_jobs())
     for run, reason in outcome.not_repeated.items():
-        console.print(f"{run}: not repeated: {reason}.", soft_wrap=True, markup=False)
+        console.print(f"{run}: not repeated: {reason}.")
     for run, names in outcome.different.items():
-        console.print(f"{run}: not the same: {', '.join(names[:4])}.", soft_wrap=True, markup=False)
+        console.print(f"{run}: not the same: {', '.join(names[:4])}.")
     same = f"{len(outcome.same)} of {counted(len(archive.runs), 'run')}, {counted(outcome.files, 'file')}"
-    console.print(f"same bytes: {same}", soft_wrap=True)
+    console.print(f"same bytes: {same}")
     return not outcome.different

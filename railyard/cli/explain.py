@@ -33,11 +33,11 @@ def explain_command(
         return
     console = new_console()
     for line in sentences(explanation):
-        console.print(line, soft_wrap=True)
+        console.print(line)
     if explanation.parts:
         print_table(console, parts_table(explanation), keys=2)
     print_table(console, shares_table(explanation))
     for line in waterfall(explanation):
-        console.print(line, soft_wrap=True)
+        console.print(line)
     if explanation.split.gate:
-        console.print(f"Re-injection meanwhile: {'; '.join(explanation.split.gate)}.", soft_wrap=True)
+        console.print(f"Re-injection meanwhile: {'; '.join(explanation.split.gate)}.")

@@ -11,7 +11,7 @@ import typer
 
 from railyard.base.errors import UserError
 from railyard.base.forms import Form, FormOption, write
-from railyard.base.terminal import new_console, teller
+from railyard.base.terminal import new_console
 from railyard.cli.options import JobsOption, JunitOption, resumable
 from railyard.gate import history, output
 from railyard.gate.history_page import write_page
@@ -28,7 +28,7 @@ from railyard.stress.scenario import all_scenarios, find_scenario
 console = new_console()
 COMMENT = Path("railyard-gate.md")
 STACK_SUITE = "stacks"
-_tell = teller(console)
+_tell = console.print
 
 
 def gate(

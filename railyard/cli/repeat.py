@@ -57,10 +57,10 @@ def repeat_command(
     spec = spec_of(folder, record, program_file=program, stack=stack)
     spec = spec.model_copy(update={"qlog": spec.qlog or qlog})
     for change in changes(record, spec):
-        console.print(f"it may differ: {change}", soft_wrap=True)
-    console.print("This runs, in network namespaces where the arena has them:", soft_wrap=True)
+        console.print(f"it may differ: {change}")
+    console.print("This runs, in network namespaces where the arena has them:")
     for line in arena_of(spec.arena).planned(spec, out.resolve()):
-        console.print(f"  {line}", soft_wrap=True)
+        console.print(f"  {line}")
     if not agreed("Run this?", yes, "nothing is run without a terminal to ask on; --yes runs it without asking."):
         return
     repeat(spec, out.resolve())

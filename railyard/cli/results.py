@@ -84,8 +84,7 @@ def _print_campaigns(campaigns: list[StoredCampaign], results: Path) -> None:
     console.print(
         f"*: the newest of its name, to which {shown(results)}/NAME links. revision+: the work tree had changes. "
         f"{counted(len(campaigns), 'folder')}, {size_words(disk_bytes(campaign.folder for campaign in campaigns))} "
-        "on disk (shared files are counted once). `railyard clean` removes folders.",
-        soft_wrap=True,
+        "on disk (shared files are counted once). `railyard clean` removes folders."
     )
 
 
@@ -102,7 +101,7 @@ def list_command(results: ResultsOption = RESULTS_DIR, form: FormOption = Form.T
     if campaigns:
         _print_campaigns(campaigns, results)
     else:
-        console.print(f"No campaigns in {results}: `railyard run EXPERIMENT` makes one.", soft_wrap=True)
+        console.print(f"No campaigns in {results}: `railyard run EXPERIMENT` makes one.")
 
 
 def show_command(
@@ -198,12 +197,12 @@ def _tell_differences(
         return compared
     print_table(console, table, keys=4 if by_pair else 3)
     if few := shortage.note(differences.shortages(runs, compared)):
-        console.print(few, soft_wrap=True)
-    console.print(VERDICTS_IN_WORDS, soft_wrap=True)
+        console.print(few)
+    console.print(VERDICTS_IN_WORDS)
     small = differences.too_small(runs)
     for sentence in (*notes, *differences.sentences(compared), small, resolution.note(runs)):
         if sentence:
-            console.print(sentence, soft_wrap=True)
+            console.print(sentence)
     return compared
 
 

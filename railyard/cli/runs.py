@@ -10,7 +10,7 @@ from rich.table import Table
 from railyard.base.errors import UserError
 from railyard.base.forms import Form, FormOption, write
 from railyard.base.paths import RESULTS_DIR, changed_since_built
-from railyard.base.terminal import new_console, teller
+from railyard.base.terminal import new_console
 from railyard.base.yamlfile import load_yaml, near_miss
 from railyard.experiment.arenas import ARENAS
 from railyard.experiment.model import MOST_SEEDS, QLOGS, experiment_of, find_experiment
@@ -31,7 +31,7 @@ from railyard.studies.exhibits import registry
 from railyard.studies.request import VIRTUAL, RunRequest, prepare, refuse
 
 console = new_console()
-_tell = teller(console)
+_tell = console.print
 
 
 def _check_word(what: str, value: str | None, known: Sequence[str]) -> None:
@@ -163,7 +163,7 @@ def _show(campaign: Whole, description: str) -> bool:
     summary = campaign.shown.get(remembered.view(console))
     if summary is not None:
         console.file.write(summary)
-        console.print(f"report: {shown(page)}", soft_wrap=True)
+        console.print(f"report: {shown(page)}")
         return False
     from railyard.report.sections import Context  # noqa: PLC0415  slow to load
 
@@ -175,7 +175,7 @@ def _show(campaign: Whole, description: str) -> bool:
         print_summary(console, outcome)
     console.file.write(captured.get())
     write_answer(answer_of(outcome, description), campaign.folder)
-    console.print(f"report: {shown(write_page_of(context, campaign.folder))}", soft_wrap=True)
+    console.print(f"report: {shown(write_page_of(context, campaign.folder))}")
     if tell_program_fault(console, campaign.runs):
         return True
     remembered.remember(campaign.folder, console, captured.get())
@@ -199,7 +199,7 @@ def diff(
             *runs, chunk, (stream_of_chunk(runs[0], chunk), stream_of_chunk(runs[1], chunk))
         )
     if form is Form.TABLE:
-        console.print(str(first_difference), markup=False, soft_wrap=True)
+        console.print(str(first_difference))
     else:
         records = first_difference.records()
         table = Table(*records[0])

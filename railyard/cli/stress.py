@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from railyard.base.errors import UserError
-from railyard.base.terminal import new_console, teller
+from railyard.base.terminal import new_console
 from railyard.cli.options import JobsOption, JunitOption, resumable
 from railyard.gate.output import write
 from railyard.results.pending import Place
@@ -53,7 +53,7 @@ def stress_command(
         raise UserError("--all takes every scheme and stack; leave out --scheme, --stack and --arena.")
     files = [find_scenario(name) for name in scenarios or []] or all_scenarios()
     console = new_console()
-    tell = teller(console)
+    tell = console.print
     if all_of_them:
         subjects = everything(tell)
     else:

@@ -147,8 +147,7 @@ def convert(
         f"{out}: from {done.format}, {done.measured_bytes:.0f} bytes in {done.period_ms / 1e3:.3f} s: "
         f"{done.opportunities} opportunities, {mbps:.2f} Mbps"
         f"{'' if done.resolution_ms is None else f'; resolution {done.resolution_ms:g} ms'}"
-        f"{'; ' if done.note else ''}{done.note}",
-        soft_wrap=True,
+        f"{'; ' if done.note else ''}{done.note}"
     )
 
 
@@ -171,8 +170,7 @@ def delay(
     lost = f"; {delays.lost} without a reply, which keep the delay before them" if delays.lost else ""
     console.print(
         f"{out}: {len(delays.delays_ms)} delays in {delays.period_ms / 1e3:.3f} s, RTT p25/p50/p75 {rtt.p25_ms:.1f}/"
-        f"{rtt.p50_ms:.1f}/{rtt.p75_ms:.1f} ms, max {rtt.max_ms:.1f} ms{lost}",
-        soft_wrap=True,
+        f"{rtt.p50_ms:.1f}/{rtt.p75_ms:.1f} ms, max {rtt.max_ms:.1f} ms{lost}"
     )
 
 
@@ -187,7 +185,7 @@ def _convert_recipe(source: Path, out: Path) -> None:
 def _write_recipe(recipe: PairRecipe, source: Path, out: Path) -> None:
     files, entry = convert_pair(recipe, lambda name: source.parent / name)
     for file in write_entry(out, files, entry):
-        console.print(f"{file}", soft_wrap=True)
+        console.print(f"{file}")
 
 
 def pair_command(
@@ -231,10 +229,10 @@ def pair_command(
     written = write_entry(out, files, entry)
     note = cut_words(singles) if cut else ""
     for file in written:
-        console.print(f"{file}", soft_wrap=True)
+        console.print(f"{file}")
     if note:
-        console.print(note, soft_wrap=True)
-    console.print(MADE_OF_SINGLES, soft_wrap=True)
+        console.print(note)
+    console.print(MADE_OF_SINGLES)
 
 
 def _both(option: str, text: str | None, known: Sequence[Name]) -> tuple[Name | None, Name | None]:
@@ -281,13 +279,11 @@ def fetch(
     places = _places([file.url for file in source.files])
     console.print(
         f"{source.title}\n{source.country}, {source.year}; {source.scenario}; {source.technology}\n"
-        f"licence: {source.licence}\ncite: {source.cite}\nfrom: {places}, {source.size}",
-        soft_wrap=True,
+        f"licence: {source.licence}\ncite: {source.cite}\nfrom: {places}, {source.size}"
     )
     if source.total_bytes is None:
         console.print(
-            "its SHA-256 is not pinned: that of the first download is recorded beside it and checked from then on",
-            soft_wrap=True,
+            "its SHA-256 is not pinned: that of the first download is recorded beside it and checked from then on"
         )
     if not accept_licence:
         raise TraceError(
@@ -298,11 +294,11 @@ def fetch(
         tasks = {file.name: bars.add_task(file.name, total=file.bytes) for file in source.files}
         written = fetch_source(source, out, lambda file, have: bars.update(tasks[file], completed=have))
     for path in written:
-        console.print(f"{path}", soft_wrap=True)
+        console.print(f"{path}")
     if source.pairs:
         console.print(f"put {out} on RAILYARD_TRACE_PATH to replay: {', '.join(pair.name for pair in source.pairs)}")
     else:
-        console.print(f"{out / DOWNLOADS / source.name}", soft_wrap=True)
+        console.print(f"{out / DOWNLOADS / source.name}")
 
 
 def _sources_table(sources: tuple[Source, ...]) -> Table:
@@ -358,7 +354,7 @@ def rtt(
         for name, values in rows.items():
             table.add_row(label, name, *_cells(quantiles(values)))
     print_table(console, table)
-    console.print(f"ms; intervals: bootstrap in blocks of {BLOCK} connections", soft_wrap=True)
+    console.print(f"ms; intervals: bootstrap in blocks of {BLOCK} connections")
 
 
 def _cells(quantiles: Quantiles | None) -> list[str]:

@@ -63,7 +63,7 @@ def list_command() -> None:
         print_table(console, _library_table(library, [pair for pair in pairs if pair.library == library]), keys=2)
     for fault in there.faults:
         typer.echo(f"railyard: this library cannot be read: {fault}", err=True)
-    console.print(f"other libraries: name their directories in {SEARCH_PATH_VARIABLE}, colon separated", soft_wrap=True)
+    console.print(f"other libraries: name their directories in {SEARCH_PATH_VARIABLE}, colon separated")
 
 
 def _library_table(library: Path, pairs: list[Pair]) -> Table:
@@ -140,15 +140,14 @@ def _traces_table(title: str, traces: dict[str, Trace], origins: Sequence[tuple[
 def _print_traces(title: str, traces: dict[str, Trace], origins: Sequence[tuple[str, str]]) -> None:
     print_table(console, _traces_table(title, traces, origins))
     for name, trace in traces.items():
-        console.print(f"{name}: {trace.path} sha256 {trace.sha256}", soft_wrap=True)
+        console.print(f"{name}: {trace.path} sha256 {trace.sha256}")
 
 
 def _print_rtt(name: str, rtt_ms: FloatArray) -> None:
     rtt = rtt_stats(rtt_ms)
     quartiles = "/".join(number(value, 0) for value in (rtt.p25_ms, rtt.p50_ms, rtt.p75_ms))
     console.print(
-        f"{name}: RTT p25/p50/p75 {quartiles} ms, p95 {number(rtt.p95_ms, 0)} ms, max {number(rtt.max_ms, 0)} ms",
-        soft_wrap=True,
+        f"{name}: RTT p25/p50/p75 {quartiles} ms, p95 {number(rtt.p95_ms, 0)} ms, max {number(rtt.max_ms, 0)} ms"
     )
 
 
@@ -176,8 +175,7 @@ def _print_pair(pair: Pair) -> None:
             console.print(
                 f"{name} and {other_name}, downlinks: rate correlation {number(together.rate_correlation)}; "
                 f"both below 1 Mbps {percent(together.both_in_dip)} of the time "
-                f"({percent(together.both_in_dip_if_independent)} if independent)",
-                soft_wrap=True,
+                f"({percent(together.both_in_dip_if_independent)} if independent)"
             )
     for path in pair.paths:
         for setting, file in path.delay_traces.items():
@@ -188,12 +186,12 @@ def _print_pair(pair: Pair) -> None:
                 _print_light(what, read_light_trace(file))
     warning = unequal({name: trace.period_ms for name, trace in columns.items()})
     if warning:
-        console.print(f"warning: {warning}", soft_wrap=True)
+        console.print(f"warning: {warning}")
     if coarse := coarse_words(pair):
-        console.print(f"warning: {coarse}", soft_wrap=True)
+        console.print(f"warning: {coarse}")
     if pair.caveat:
-        console.print(pair.caveat, soft_wrap=True)
-    console.print(f"licence: {pair.licence}\nsource: {pair.source}", soft_wrap=True, markup=False)
+        console.print(pair.caveat)
+    console.print(f"licence: {pair.licence}\nsource: {pair.source}")
 
 
 def _write_stats(what: str, form: Form) -> None:
@@ -233,7 +231,7 @@ def _warn_of_periods(pairs: list[Pair]) -> None:
                  for way, file in (("down", path.downlink), ("up", path.uplink))}  # fmt: skip
         warning = unequal({name: read_trace(file).period_ms for name, file in files.items()})
         if warning:
-            console.print(f"warning: {pair.name}: {warning}", soft_wrap=True)
+            console.print(f"warning: {pair.name}: {warning}")
 
 
 def _reader_of(setting: str) -> Callable[[Path], object]:
@@ -248,8 +246,7 @@ def _print_light(what: str, rows: Sequence[Burst]) -> None:
     middle = len(rows) // 2
     console.print(
         f"{what}: {counted(len(rows), 'row')} in {rows[-1].at_ms / 1000:g} s; one-way delay p50 {delays[middle]} ms, "
-        f"at most {delays[-1]} ms; trains of {packets[middle]} packets (p50) in {last[middle]} ms (p50)",
-        soft_wrap=True,
+        f"at most {delays[-1]} ms; trains of {packets[middle]} packets (p50) in {last[middle]} ms (p50)"
     )
 
 
@@ -328,4 +325,4 @@ def generate(
     except ValidationError:
         raise bad_name(name) from None
     for file in files:
-        console.print(f"{file}", soft_wrap=True)
+        console.print(f"{file}")

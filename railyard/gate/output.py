@@ -308,20 +308,20 @@ def records(verdict: Verdict) -> list[dict[str, Any]]:
 def print_verdict(console: Console, verdict: Verdict) -> None:
     table = verdict_table(verdict)
     print_table(console, table, keys=3)
-    console.print(verdict.legend, soft_wrap=True)
-    console.print(verdict.facts, soft_wrap=True)
+    console.print(verdict.legend)
+    console.print(verdict.facts)
     for limit in verdict.limits:
-        console.print(limit, soft_wrap=True)
+        console.print(limit)
     for row in verdict.failed:
         for text in evidence(row):
-            console.print(f"{row.place}, {row.label}: {text}", style="red", soft_wrap=True)
+            console.print(f"{row.place}, {row.label}: {text}", style="red")
         if (row.place, row.label) in verdict.partings:
             limit = verdict.partings[row.place, row.label]
-            console.print(f"the play of {row.worst.pair}, seed {row.worst.seed}, {limit}", soft_wrap=True, markup=False)
+            console.print(f"the play of {row.worst.pair}, seed {row.worst.seed}, {limit}")
     for name, message, is_regression in verdict.further:
         if message:
-            console.print(f"{name}: {message}", style="red" if is_regression else "", soft_wrap=True, markup=False)
-    console.print(f"gate: {verdict.headline}", style="red" if verdict.is_regression else "green", soft_wrap=True)
+            console.print(f"{name}: {message}", style="red" if is_regression else "")
+    console.print(f"gate: {verdict.headline}", style="red" if verdict.is_regression else "green")
 
 
 def write(path: Path, content: bytes) -> None:

@@ -123,7 +123,7 @@ def make_whole(plan: Plan, folder: Path, *, jobs: int | None = None, console: Co
     pending = campaign.pending(pending)
     if console is not None:
         if plan.qlog_asked is not None:
-            console.print(qlogs.sentence(qlog, asked=plan.qlog_asked), soft_wrap=True)
+            console.print(qlogs.sentence(qlog, asked=plan.qlog_asked))
         _tell_what_is_there(console, done, len(specs), taken)
     if plan.experiment.twins and not specs[0].is_exact:
         _make_twins(console, folder, specs)
@@ -135,7 +135,7 @@ def make_whole(plan: Plan, folder: Path, *, jobs: int | None = None, console: Co
     if qlog == "worst":
         said = qlogs.keep_worst(campaign, specs, jobs or arena_of(specs[0].arena).default_jobs())
         if console is not None and said:
-            console.print(said, soft_wrap=True)
+            console.print(said)
     whole = Whole(folder)
     whole.runs  # noqa: B018  now, while they are locked
     return whole
@@ -145,7 +145,7 @@ def _make_twins(console: Console | None, folder: Path, specs: list[RunSpec]) -> 
     watch = Stopwatch()
     count = make_twins(folder, specs)
     if console is not None:
-        console.print(f"The same in virtual time first: {counted(count, 'run')} in {watch}.", soft_wrap=True)
+        console.print(f"The same in virtual time first: {counted(count, 'run')} in {watch}.")
 
 
 def _without(campaign: Campaign, plan: Plan, refused: dict[str, str]) -> list[RunSpec]:
@@ -165,18 +165,17 @@ def _without(campaign: Campaign, plan: Plan, refused: dict[str, str]) -> list[Ru
 def _tell_what_is_there(console: Console, done: int, total: int, taken: dict[str, int]) -> None:
     if done:
         rest = "is there already; --fresh does it again" if done == 1 else "are there already; --fresh does them again"
-        console.print(f"{done} of {counted(total, 'run')} {rest}.", soft_wrap=True)
+        console.print(f"{done} of {counted(total, 'run')} {rest}.")
     for name, count in taken.items():
         rest = "is the same" if count == 1 else "are the same"
         console.print(
             f"{count} of {counted(total, 'run')} {rest} in {name} (settings, traces, programs), and taken from "
-            "there; --fresh does without.",
-            soft_wrap=True,
+            "there; --fresh does without."
         )
 
 
 def _tell_of_machine(console: Console, sentence: str) -> None:
-    console.print(sentence, style="yellow", markup=False, soft_wrap=True)
+    console.print(sentence, style="yellow")
 
 
 def planned(plan: Plan, place: Place, jobs: int | None) -> list[str]:
@@ -231,14 +230,9 @@ def _run(
     allowed = "one for each core" if exact else "what fidelity allows on this machine; --jobs changes it"
     reason = "as asked" if jobs else allowed
     takes = estimate(pending, qlog, side_by_side, campaign.out.parent).words
-    console.print(
-        f"{counted(len(pending), 'run')} to do, {side_by_side} at the same time ({reason}): {takes}.", soft_wrap=True
-    )
+    console.print(f"{counted(len(pending), 'run')} to do, {side_by_side} at the same time ({reason}): {takes}.")
     if not exact:
-        console.print(
-            f"Void runs are repeated at the end, for {budget_s:.0f} s in all; --repeat-budget changes it.",
-            soft_wrap=True,
-        )
+        console.print(f"Void runs are repeated at the end, for {budget_s:.0f} s in all; --repeat-budget changes it.")
     quiet = None
     if not exact and program_if_built("mpshell"):  # only the docker arena gets here without it
         quiet = Quiet(partial(_tell_of_machine, console), pending[0].keep_awake)
@@ -252,5 +246,5 @@ def _run(
         raise
     console.print(f"The runs took {watch}.")
     if repetitions.sentence():
-        console.print(repetitions.sentence(), style="yellow", soft_wrap=True)
+        console.print(repetitions.sentence(), style="yellow")
     return repetitions.refused

@@ -62,7 +62,7 @@ def _print_config(console: Console, run: Run) -> None:
     }
     for name, text in rows.items():
         if text:
-            console.print(f"{name:<12}{text}", soft_wrap=True)
+            console.print(f"{name:<12}{text}")
 
 
 def _print_outcome(console: Console, run: Run) -> None:
@@ -73,8 +73,7 @@ def _print_outcome(console: Console, run: Run) -> None:
     console.print(
         f"first frame {seconds(run.first_frame_s)} s, played {run.play_time_s:.1f} s, "
         f"rebuffered {run.rebuffer_time_s:.2f} s in {counted(run.rebuffer_count, 'stall')}, "
-        f"redundancy {percent(run.redundancy)}",
-        soft_wrap=True,
+        f"redundancy {percent(run.redundancy)}"
     )
     verdict = "void: " + "; ".join(fidelity["reasons"]) if fidelity["void"] else "on time"
     if fidelity.get("added") and not fidelity["void"]:
@@ -84,12 +83,12 @@ def _print_outcome(console: Console, run: Run) -> None:
         f"{verdict}; lateness p99 {fidelity['lateness_p99_us'] / 1000:.3f} ms, "
         f"max {fidelity['lateness_max_us'] / 1000:.3f} ms, tries {len(run.record['tries'])}"
     )
-    console.print(f"fidelity: {'exact, in virtual time' if run.is_exact else lateness}", soft_wrap=True)
+    console.print(f"fidelity: {'exact, in virtual time' if run.is_exact else lateness}")
     joins = {side: {k: v for k, v in counters.items() if v} for side, counters in run.record["mptcp"].items()}
     if run.fell_back_to_tcp:
         console.print("MPTCP gave up, and plain TCP played over one path", style="yellow")
     if any(joins.values()):
-        console.print(f"MPTCP counters: {joins}", soft_wrap=True)
+        console.print(f"MPTCP counters: {joins}")
 
 
 SUMS = ("bytes_sent", "stream_bytes_sent", "reinjected_bytes", "retransmitted_bytes", "packets_lost")
@@ -182,12 +181,12 @@ def print_run(console: Console, folder: Path) -> None:
         console.print(f"buffer level, 0 to {top:.1f} s of video, over {run.buffer_s[-1][0]:.1f} s:\n{sparkline(run)}")
     console.print(f"\nTo do it again{', in the folder of the checkout' if IN_CHECKOUT else ''}:")
     for line in repeat.commands(run.record, folder):
-        console.print(f"  {line}", soft_wrap=True, markup=False)
+        console.print(f"  {line}")
     since = repeat.changes(run.record)
     same, another = "it will be the same to the byte", "it will be another draw of the same"
     exact = same if is_exact(run.config["arena"]) else another
     text = f"It may differ: {'; '.join(since)}." if since else f"Programs and traces are what they were: {exact}."
-    console.print(text, soft_wrap=True, markup=False)
+    console.print(text)
 
 
 def print_campaign(console: Console, campaign: StoredCampaign) -> None:
@@ -197,13 +196,9 @@ def print_campaign(console: Console, campaign: StoredCampaign) -> None:
     about = campaign.experiment.get("description") or campaign.exhibit.get("summary", "")
     for text in (about, campaign.record.get("command") or campaign.exhibit.get("command", "")):
         if text:
-            console.print(str(text), soft_wrap=True)
+            console.print(str(text))
     for claim in campaign.exhibit.get("claims", []):
-        console.print(
-            f"{claim['verdict']}: {claim['claim']} Paper: {claim['theirs']}. Here: {claim['ours']}.",
-            soft_wrap=True,
-            markup=False,
-        )
+        console.print(f"{claim['verdict']}: {claim['claim']} Paper: {claim['theirs']}. Here: {claim['ours']}.")
     if not campaign.whole:
         return
     _, runs = load_campaign(campaign.folder)
@@ -222,4 +217,4 @@ def print_campaign(console: Console, campaign: StoredCampaign) -> None:
     print_table(console, table)
     missing = len(campaign.asked) - len(runs)
     if missing:
-        console.print(f"{counted(missing, 'run')} still to do: `{campaign.record['command']}` goes on.", soft_wrap=True)
+        console.print(f"{counted(missing, 'run')} still to do: `{campaign.record['command']}` goes on.")

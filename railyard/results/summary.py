@@ -184,7 +184,7 @@ def tell_program_fault(console: Console, runs: Sequence[Run]) -> bool:
     """Prints a sentence if a program failed. Returns whether one did."""
     fault = program_fault(runs)
     if fault is not None:
-        console.print(fault, style="red", markup=False, soft_wrap=True)
+        console.print(fault, style="red")
     return fault is not None
 
 

@@ -225,10 +225,10 @@ def print_findings(console: Console, conclusions: findings.Findings | None) -> N
     """Prints the findings, one sentence a line."""
     if conclusions is None:
         return
-    console.print(conclusions.headline, style="bold", markup=False)
+    console.print(conclusions.headline, style="bold", soft_wrap=False)
     for pair, sentences in conclusions.of_pair.items():
         for sentence in sentences:
-            console.print(f"{pair}: {sentence}", markup=False)
+            console.print(f"{pair}: {sentence}", soft_wrap=False)
 
 
 def print_established(console: Console, runs: Sequence[Run], known: findings.Compared, headline: str) -> None:
@@ -240,11 +240,11 @@ def print_established(console: Console, runs: Sequence[Run], known: findings.Com
     small = differences.too_small(played)
     if small:
         if small.partition(". ")[0] not in headline:
-            console.print(small, markup=False, soft_wrap=True)
+            console.print(small)
         return
     established = differences.sentences(findings.over_all(known, compared))
     for sentence in established or ["No difference between two schemes is established."]:
-        console.print(f"Established: {sentence}" if established else sentence, markup=False, soft_wrap=True)
+        console.print(f"Established: {sentence}" if established else sentence)
 
 
 def print_comparison(
@@ -257,9 +257,9 @@ def print_comparison(
         print_table(console, comparison(pair, row))
         shown, same = columns_of(row)
         if few := shortage.note(shortages(shown)):
-            console.print(few, style="italic dim", markup=False)
+            console.print(few, style="italic dim", soft_wrap=False)
         if alike := same_in_words(same):
-            console.print(f"Equal in all rows: {alike}.", style="italic dim", markup=False)
+            console.print(f"Equal in all rows: {alike}.", style="italic dim", soft_wrap=False)
     every = [cell for row in table.values() for cell in row]
     if any(cell.measured.censored for cell in every):
         console.print(
@@ -267,21 +267,22 @@ def print_comparison(
             "waited or, if it was never requested, with the time limit; or on plays that failed. chunks: "
             "completed/all that count.",
             style="dim",
+            soft_wrap=False,
         )
     elsewhere = [row for row in not_run if row["scheme"] != STACK_SCHEME]
     if elsewhere:
         names = ", ".join(dict.fromkeys(row["label"] for row in elsewhere))
         remedy = "run the same experiment with --arena kernel or mpshell"
-        console.print(f"{names}: {elsewhere[0]['reason']}; {remedy}.", style="yellow")
+        console.print(f"{names}: {elsewhere[0]['reason']}; {remedy}.", style="yellow", soft_wrap=False)
     for absent in not_run:
         if absent["scheme"] == STACK_SCHEME:
             sentence = f"{absent['pair']}, {absent['label']}: {absent['reason']}"
-            console.print(sentence, style="red", markup=False, soft_wrap=True)
+            console.print(sentence, style="red")
     void = [run for run in runs if run.void]
     if void:
         console.print("Void, and in no figure:", style="red")
         for run in void:
-            console.print(f"  {run.run_id}: {run.void_words}", style="red", markup=False, soft_wrap=True)
+            console.print(f"  {run.run_id}: {run.void_words}", style="red")
     faulty = [cell for cell in every if cell.faulty]
     if faulty:
         failed = [run for cell in faulty for run in cell.runs if run.is_fault]

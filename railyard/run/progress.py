@@ -87,22 +87,18 @@ class PlainReporter(Silent):
             self._console.print(f"[{self._done}/{self._total}] after {self._watch}{left}", markup=False)
 
     def repeated(self, spec: RunSpec, attempt: int, reasons: list[str]) -> None:
-        self._console.print(
-            f"{spec.run_id}: void at try {attempt} ({'; '.join(reasons[:1])}), again at the end", soft_wrap=True
-        )
+        self._console.print(f"{spec.run_id}: void at try {attempt} ({'; '.join(reasons[:1])}), again at the end")
 
     def refused(self, spec: RunSpec, sentence: str) -> None:
         self._done += 1
-        self._console.print(f"[{self._done}/{self._total}] {sentence}", style="red", markup=False, soft_wrap=True)
+        self._console.print(f"[{self._done}/{self._total}] {sentence}", style="red", markup=False)
 
     def finished(self, spec: RunSpec, record: dict[str, Any]) -> None:
         self._done += 1
         if self._is_many(record):
             self._tell_tenth()
             return
-        self._console.print(
-            f"[{self._done}/{self._total}] {spec.run_id}: {_one_line(record)}", markup=False, soft_wrap=True
-        )
+        self._console.print(f"[{self._done}/{self._total}] {spec.run_id}: {_one_line(record)}", markup=False)
 
 
 class _Count(MofNCompleteColumn):

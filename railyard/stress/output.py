@@ -139,9 +139,9 @@ def print_matrix(console: Console, matrix: Matrix) -> None:
     table.add_row("score", *(score_words(matrix, of) for of in matrix.subjects), style="bold")
     print_table(console, table, keys=1)
     for text in unknown_words(matrix):
-        console.print(text, soft_wrap=True, markup=False)
+        console.print(text)
     for scenario, of, cell in matrix.failures():
-        console.print(f"{scenario.name}, {of.label}: {why(cell)}", style="red", soft_wrap=True, markup=False)
-        console.print(f"  again: {replay(scenario, of)}", soft_wrap=True, markup=False)
-        console.print(f"  run: {cell.folder}", soft_wrap=True, markup=False)
-    console.print(f"stress: {headline(matrix)}", style="red" if matrix.failures() else "green", soft_wrap=True)
+        console.print(f"{scenario.name}, {of.label}: {why(cell)}", style="red")
+        console.print(f"  again: {replay(scenario, of)}")
+        console.print(f"  run: {cell.folder}")
+    console.print(f"stress: {headline(matrix)}", style="red" if matrix.failures() else "green")

@@ -1,6 +1,5 @@
 """Carries out an exhibit of a population: its plays, then `exhibit.json`."""
 
-from railyard.base.terminal import teller
 from railyard.base.yamlfile import YamlDocument
 from railyard.report.exhibit import Exhibit
 from railyard.studies.exhibits import registry
@@ -19,6 +18,6 @@ def run_exhibit_file(document: YamlDocument, request: RunRequest) -> None:
     only_sim(request)
     asked = Asked(request.size, arms=tuple(spec.arms), fresh=not request.resume)
     place = Place(spec.name, request.out)
-    outcome = carry_out(population, place, asked, LocalExecutor(request.jobs), teller(request.console))
+    outcome = carry_out(population, place, asked, LocalExecutor(request.jobs), request.console.print)
     exhibit: Exhibit = registry.builder(spec.name)(outcome.folder, (spec, outcome))
     write(exhibit, outcome.folder, request)

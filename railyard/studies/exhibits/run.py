@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from railyard.base.paths import EXPERIMENTS_DIR
-from railyard.base.terminal import MOST_LINES, first_lines, fitted, print_lines, teller
+from railyard.base.terminal import MOST_LINES, first_lines, fitted, print_lines
 from railyard.base.yamlfile import YamlDocument, parse
 from railyard.experiment.arenas import is_exact
 from railyard.report.exhibit import Exhibit
@@ -84,11 +84,11 @@ def run(document: YamlDocument, request: RunRequest) -> bool:
     )
     request.refuse_wall_clock()
     if request.dry_run:
-        teller(request.console)(f"{spec.name} runs nothing: it reads traces, in a few seconds.")
+        request.console.print(f"{spec.name} runs nothing: it reads traces, in a few seconds.")
         return False
     with TemporaryDirectory(prefix="railyard-exhibit-") as nowhere:
         made = make(Path(nowhere), spec)
-    with results_folder(_identity(made), teller(request.console), out=request.out, fresh=not request.resume) as folder:
+    with results_folder(_identity(made), request.console.print, out=request.out, fresh=not request.resume) as folder:
         write(made, folder, request)
     return False
 
@@ -106,7 +106,7 @@ def _with_runs(spec: ExhibitSpec, document: YamlDocument, request: RunRequest, m
     arenas = [arena_of(arena) for arena in {experiment.arena for _, experiment, _ in parts}]
     if all(arena.exact for arena in arenas):
         request.refuse_wall_clock()
-    prepare(arenas, teller(request.console), dry_run=request.dry_run)
+    prepare(arenas, request.console.print, dry_run=request.dry_run)
     specs = all_runs(parts, dry_run=request.dry_run)
     exhibit = spec.model_dump(mode="json", exclude={"name", "description", "command", "claims"})
     described = spec.model_dump(mode="json", exclude={"claims"})
@@ -125,10 +125,10 @@ def _with_runs(spec: ExhibitSpec, document: YamlDocument, request: RunRequest, m
         },
         qlog_asked=request.qlog is not None,
     )
-    place = Place(request.out, fresh=not request.resume, tell=teller(request.console))
+    place = Place(request.out, fresh=not request.resume, tell=request.console.print)
     if request.dry_run:
         for sentence in planned(plan, place, request.jobs):
-            teller(request.console)(sentence)
+            request.console.print(sentence)
         return False
     with whole_campaign(plan, place, jobs=request.jobs, console=request.console, tables=True) as campaign:
         write(make(campaign.folder, spec), campaign.folder, request)
@@ -138,7 +138,7 @@ def _with_runs(spec: ExhibitSpec, document: YamlDocument, request: RunRequest, m
 def write(made: Exhibit, folder: Path, request: RunRequest) -> None:
     file = made.write(folder)
     print_exhibit(request.console, made)
-    request.console.print(f"exhibit: {shown(file)}", soft_wrap=True)
+    request.console.print(f"exhibit: {shown(file)}")
 
 
 def print_exhibit(console: Console, exhibit: Exhibit) -> None:

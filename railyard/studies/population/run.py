@@ -6,7 +6,7 @@ from rich.table import Table
 
 from railyard.arenas.sim import Sim
 from railyard.base.errors import UserError
-from railyard.base.terminal import print_table, teller
+from railyard.base.terminal import print_table
 from railyard.base.yamlfile import YamlDocument
 from railyard.figures.rows import REBUFFER_RATE, REINJECTION_COST
 from railyard.run.arena import arena_of
@@ -64,7 +64,7 @@ def run_population_file(document: YamlDocument, request: RunRequest) -> None:
     asked = Asked(request.size, fresh=not request.resume)
     only_sim(request)
     place = Place(population.name, request.out)
-    outcome = carry_out(population, place, asked, LocalExecutor(request.jobs), teller(request.console))
+    outcome = carry_out(population, place, asked, LocalExecutor(request.jobs), request.console.print)
     table = Table(*ARM_HEADS, header_style="bold")
     for column in table.columns[1:]:
         column.justify = "right"
