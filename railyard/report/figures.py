@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from railyard.base.errors import UserError
+from railyard.base.strips import in_strips
 from railyard.base.style import (
     BLUE,
     INK,
@@ -54,7 +55,7 @@ def _styles(row: list[Cell]) -> dict[str, LineStyle]:
 def capacity(run: Run, traces: dict[str, tuple[Trace, Trace]], duration_s: float) -> go.Figure:
     """Capacity of each path's links over the time of the run. `traces`: path name to (uplink, downlink)."""
     names = list(traces)
-    figure = make_subplots(rows=len(names), cols=1, shared_xaxes=True, vertical_spacing=0.09, subplot_titles=names)
+    figure = in_strips(names, 0.09, "time since the start of the run, s")
     offset, duration_ms = int(run.config["start_offset_ms"]), int(duration_s * 1000)
     for row, (name, (up, down)) in enumerate(traces.items(), start=1):
         colour = PATH_COLOURS[(row - 1) % len(PATH_COLOURS)]
@@ -78,9 +79,7 @@ def capacity(run: Run, traces: dict[str, tuple[Trace, Trace]], duration_s: float
                 col=1,
             )
         figure.update_yaxes(title_text="Mbps", rangemode="tozero", row=row, col=1)
-    figure.update_xaxes(title_text="time since the start of the run, s", row=len(names), col=1)
     figure.update_layout(**layout(90 + 120 * len(names), margin={"t": 28}, showlegend=False))
-    figure.update_annotations(x=0, xanchor="left", font={"size": 12})
     return figure
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from railyard.base.errors import UserError
 from railyard.base.files import write_named
+from railyard.base.strips import in_strips
 from railyard.base.style import layout
 from railyard.report.replay.figure import DASHES, LINE_COLOURS, STRIP_PX
 from railyard.report.replay.series import MAX_BINS, Bins
@@ -76,14 +76,14 @@ def draw(logs: Sequence[AnyQlog]) -> go.Figure:
     if not any(line.path.sent or any(line.path.metrics.values()) for line in lines) or len(lines) > MOST_PATHS:
         raise UserError(f"the qlogs have no packets, or more than {MOST_PATHS} paths; there is nothing to draw.")
     bins = _bins(lines)
-    strips = (
+    kinds = (
         (f"packets sent per {bins.width_s * 1000:g} ms", "packets"),
         ("bytes in flight, and congestion window (thin)", "kB"),
         ("smoothed RTT", "ms"),
     )
-    height = 70 + STRIP_PX * len(strips)
-    titles = [title for title, _ in strips]
-    figure = make_subplots(rows=3, cols=1, shared_xaxes=True, vertical_spacing=26 / height, subplot_titles=titles)
+    height = 70 + STRIP_PX * len(kinds)
+    titles = [title for title, _ in kinds]
+    figure = in_strips(titles, 26 / height, "time, s")
     for line in lines:
         _draw_packets(figure, line, bins)
         for row, metric, scale, width in (
@@ -98,12 +98,10 @@ def draw(logs: Sequence[AnyQlog]) -> go.Figure:
                 label = f"{html.escape(line.name)}, {metric.replace('_', ' ')}"
                 drawn = go.Scatter(x=line.times([t for t, _ in rows]), y=y, name=label, mode="lines", line=style)
                 figure.add_trace(drawn, row=row, col=1)
-    for row, (_, unit) in enumerate(strips, start=1):
+    for row, (_, unit) in enumerate(kinds, start=1):
         figure.update_yaxes(title_text=unit, rangemode="tozero", nticks=4, row=row, col=1)
     figure.update_layout(**layout(height, margin={"t": 24, "b": 40}, showlegend=False))
-    figure.update_annotations(x=0, xanchor="left", font={"size": 12})
     figure.update_xaxes(range=[0, bins.end_s])
-    figure.update_xaxes(title_text="time, s", row=3, col=1)
     return figure
 
 

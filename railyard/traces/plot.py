@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from railyard.base.errors import UserError
 from railyard.base.plotfile import write_plot
+from railyard.base.strips import in_strips
 from railyard.base.style import BLUE, INK, layout, shade
 from railyard.base.words import counted
 from railyard.traces.index import Pair
@@ -77,10 +77,8 @@ def _heading(row: Strip, silent: list[tuple[float, float]], duration_ms: int) ->
 def _drawn(title: str, rows: Sequence[Strip], bin_ms: int, start_ms: int, duration_ms: int) -> go.Figure:
     silent = [outages(row.trace, start_ms, duration_ms) for row in rows]
     headings = [_heading(row, spans, duration_ms) for row, spans in zip(rows, silent, strict=True)]
-    figure = make_subplots(
-        rows=len(rows), cols=1, shared_xaxes=True, subplot_titles=headings, vertical_spacing=0.22 / max(3, len(rows)),
-        row_heights=[1.1 if row.uplink else 1.7 for row in rows],
-    )  # fmt: skip
+    heights = [1.1 if row.uplink else 1.7 for row in rows]
+    figure = in_strips(headings, 0.22 / max(3, len(rows)), "time, s", row_heights=heights)
     for position, row in enumerate(rows, start=1):
         rate = row.trace.rate_mbps(bin_ms, duration_ms=duration_ms, start_offset_ms=start_ms)
         figure.add_scatter(
@@ -89,10 +87,8 @@ def _drawn(title: str, rows: Sequence[Strip], bin_ms: int, start_ms: int, durati
                 fill="tozeroy", hovertemplate="%{x:.1f} s: %{y:.2f} Mbps", row=position, col=1,)  # fmt: skip
         figure.update_yaxes(title_text="Mbps", rangemode="tozero", row=position, col=1)
     figure.update_xaxes(range=[0, duration_ms / 1e3])
-    figure.update_xaxes(title_text="time, s", row=len(rows), col=1)
     heading = {"text": title, "x": 0.05, "font": {"size": 15, "color": INK}}
     shaded = [shade(*span, strip) for strip, spans in enumerate(silent, start=1) for span in spans]
     look = layout(130 + 150 * len(rows), title=heading, margin={"t": 70}, showlegend=False, shapes=shaded)
     figure.update_layout(**look)
-    figure.update_annotations(x=0, xanchor="left", font={"size": 12})
     return figure

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
+from railyard.base.strips import in_strips
 from railyard.base.style import BLUE, INK, ORANGE, PATH_COLOURS, STALL_COLOUR, layout
 from railyard.report.replay.series import Replay
 
@@ -180,24 +180,16 @@ def key(replay: Replay) -> str:
 
 
 def draw(replay: Replay) -> go.Figure:
-    strips = list(_strips_of(replay))
-    rows = max(1, len(strips))
-    height = 60 + STRIP_PX * rows
-    figure = make_subplots(
-        rows=rows,
-        cols=1,
-        shared_xaxes=True,
-        vertical_spacing=min(0.2, 26 / height),
-        subplot_titles=[title for title, _, _ in strips],
-    )
+    shown = list(_strips_of(replay))
+    height = 60 + STRIP_PX * max(1, len(shown))
+    titles = [title for title, _, _ in shown]
+    figure = in_strips(titles, min(0.2, 26 / height), "time since the links' time 0, s")
     drawn = _Strips(replay, figure)
-    for row, (_, unit, paint) in enumerate(strips, start=1):
+    for row, (_, unit, paint) in enumerate(shown, start=1):
         paint(drawn, row)
         ground = "normal" if unit == "chunk" else "tozero"
         figure.update_yaxes(title_text=unit, rangemode=ground, nticks=4, row=row, col=1)
     figure.update_layout(**layout(height, margin={"t": 24, "b": 40}, showlegend=False, dragmode="zoom"))
-    figure.update_annotations(x=0, xanchor="left", font={"size": 12})
     figure.update_xaxes(range=[0, replay.bins.end_s])
     figure.update_yaxes(fixedrange=True)
-    figure.update_xaxes(title_text="time since the links' time 0, s", row=rows, col=1)
     return figure

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from railyard.base.errors import UserError
 from railyard.base.plotfile import write_plot
+from railyard.base.strips import in_strips
 from railyard.base.style import BLUE, INK, SKY, VERMILION, layout
 from railyard.base.words import counted
 from railyard.results.linklog.read import LinkLog
@@ -52,13 +52,7 @@ def write_link_plot(logs: Sequence[LinkLog], out: Path, bin_ms: int, log_delay: 
 
 
 def _drawn(logs: Sequence[LinkLog], stats: Sequence[LinkStats], bin_ms: int, log_delay: bool) -> go.Figure:
-    figure = make_subplots(
-        rows=2 * len(logs),
-        cols=1,
-        shared_xaxes=True,
-        subplot_titles=[title for of_log in stats for title in _titles(of_log)],
-        vertical_spacing=0.13 / len(logs),
-    )
+    figure = in_strips([title for of_log in stats for title in _titles(of_log)], 0.13 / len(logs), "time, s")
     in_legend: set[str] = set()
     for position, log in enumerate(logs):
         rows = ((2 * position + 1, _rate_traces(log, bin_ms)), (2 * position + 2, _delay_traces(log, stats[position])))
@@ -71,10 +65,8 @@ def _drawn(logs: Sequence[LinkLog], stats: Sequence[LinkStats], bin_ms: int, log
         figure.update_yaxes(title_text="delay, ms", **axis, row=2 * position + 2, col=1)
     begin_ms, end_ms = min(log.span_ms[0] for log in logs), max(log.span_ms[1] for log in logs)
     figure.update_xaxes(range=[begin_ms / 1e3, max(end_ms, begin_ms + 1) / 1e3])
-    figure.update_xaxes(title_text="time, s", row=2 * len(logs), col=1)
     height = 120 + 420 * len(logs)
     figure.update_layout(**layout(height, legend={"y": 1 + 45 / height}, margin={"t": 90, "l": 60, "r": 20, "b": 50}))
-    figure.update_annotations(x=0, xanchor="left", font={"size": 12})
     return figure
 
 

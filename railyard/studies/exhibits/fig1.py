@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
+from railyard.base.strips import in_strips
 from railyard.base.style import BLUE, INK, PATH_COLOURS, STALL_COLOUR
 from railyard.report.exhibit import Exhibit, PaperValue, Table
 from railyard.results.records import Run
@@ -70,7 +70,7 @@ def _outage(frame: Frame, run: Run, series: PathSeries, show_s: float) -> Outage
 def _figure(run: Run, series: ServerSeries, outage: Outage, show_s: float) -> go.Figure:
     names = list(series.paths)
     titles = [f"{name}: {what}" for name in names for what in ("link capacity", "window and bytes in flight")]
-    figure = make_subplots(rows=2 * len(names), cols=1, shared_xaxes=True, vertical_spacing=0.07, subplot_titles=titles)
+    figure = in_strips(titles, 0.07, "time since the start of the run, s")
     for index, name in enumerate(names):
         rate = capacity(run, name, BIN_MS, show_s)
         row = 2 * index + 1
@@ -116,8 +116,6 @@ def _figure(run: Run, series: ServerSeries, outage: Outage, show_s: float) -> go
         )
     figure.update_layout(legend={"y": 1.04})
     figure.update_xaxes(range=[0, show_s])
-    figure.update_xaxes(title_text="time since the start of the run, s", row=2 * len(names), col=1)
-    figure.update_annotations(font={"size": 12}, x=0, xanchor="left")
     return figure
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
+from railyard.base.strips import in_strips
 from railyard.base.style import GRID, scheme_styles
 from railyard.experiment.model import NEEDS_KERNEL
 from railyard.figures.rows import RCT_MAX, RCT_MEDIAN, REINJECTION_COST
@@ -207,16 +207,8 @@ def _panel(figure: go.Figure, results: Results, labels: Sequence[str], metric: s
 
 
 def _figure(results: Results, labels: Sequence[str]) -> go.Figure:
-    figure = make_subplots(
-        rows=2,
-        cols=1,
-        shared_xaxes=True,
-        vertical_spacing=0.08,
-        subplot_titles=[
-            "median of the request completion times",
-            "maximum (open marks: a lower bound, chunks unfinished)",
-        ],
-    )
+    titles = ["median of the request completion times", "maximum (open marks: a lower bound, chunks unfinished)"]
+    figure = in_strips(titles, 0.08)
     for row, metric in enumerate(METRICS, start=1):
         _panel(figure, results, labels, metric, row)
     styled(figure, 620, margin={"l": 60, "r": 14, "t": 78, "b": 90})
@@ -235,7 +227,6 @@ def _figure(results: Results, labels: Sequence[str]) -> go.Figure:
     for edge in edges:
         figure.add_vline(x=edge, line={"color": GRID, "width": 1})
     figure.update_layout(legend={"y": 1.06})
-    figure.update_annotations(font={"size": 12}, x=0, xanchor="left")
     return figure
 
 

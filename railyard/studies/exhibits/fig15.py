@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from railyard.base.errors import UserError
+from railyard.base.strips import in_strips
 from railyard.base.style import PATH_COLOURS
 from railyard.report.exhibit import Exhibit, PaperValue, Plot, Table
 from railyard.results.tables import Value
@@ -47,7 +47,7 @@ def _figure(shown: Shown, bin_ms: int, show_s: float) -> go.Figure:
     titles = [f"({'abcd'[index]}) {name} alone" for index, name in enumerate(names)]
     titles.append(f"({'abcd'[len(names)]}) both, as a pair")
     rows = len(titles)
-    figure = make_subplots(rows=rows, cols=1, shared_xaxes=True, vertical_spacing=0.09, subplot_titles=titles)
+    figure = in_strips(titles, 0.09, "time, s")
     for index, name in enumerate(names):
         rate = shown.rate(name, bin_ms, show_s)
         times = [round(number * bin_ms / 1000, 3) for number in range(len(rate))]
@@ -73,9 +73,7 @@ def _figure(shown: Shown, bin_ms: int, show_s: float) -> go.Figure:
             )
     styled(figure, 130 * rows + 110, margin={"l": 60, "r": 14, "t": 64, "b": 48})
     figure.update_yaxes(title_text="Mbps", rangemode="tozero")
-    figure.update_xaxes(title_text="time, s", row=rows, col=1)
     figure.update_layout(legend={"y": 1.06})
-    figure.update_annotations(font={"size": 12}, x=0, xanchor="left")
     return figure
 
 

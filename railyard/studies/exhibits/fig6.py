@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
+from railyard.base.strips import in_strips
 from railyard.base.style import BLUE, PATH_COLOURS, PURPLE, STALL_COLOUR, VERMILION
 from railyard.figures.rows import REINJECTION_COST
 from railyard.report.exhibit import Exhibit, PaperValue, Table
@@ -140,14 +140,8 @@ def chosen_key(frame: Frame) -> tuple[str, str]:
 
 def _figure(frame: Frame, shown: dict[str, Run], show_s: float) -> go.Figure:
     titles = ["link capacity", *(TITLES[label] for label in shown)]
-    figure = make_subplots(
-        rows=1 + len(shown),
-        cols=1,
-        shared_xaxes=True,
-        vertical_spacing=0.06,
-        subplot_titles=titles,
-        specs=[[{}], *([{"secondary_y": True}] for _ in shown)],
-    )
+    axes = [[{}], *([{"secondary_y": True}] for _ in shown)]
+    figure = in_strips(titles, 0.06, "time since the start of the run, s (stalls shaded)", specs=axes)
     first = next(iter(shown.values()))
     for index, path in enumerate(first.config["paths"]):
         rate = capacity(first, path["name"], BIN_MS, show_s)
@@ -180,8 +174,6 @@ def _figure(frame: Frame, shown: dict[str, Run], show_s: float) -> go.Figure:
         figure.update_yaxes(showgrid=False, tickmode="auto", nticks=4, row=row, col=1, secondary_y=True)
     figure.update_layout(legend={"y": 1.05})
     figure.update_xaxes(range=[0, show_s])
-    figure.update_xaxes(title_text="time since the start of the run, s (stalls shaded)", row=1 + len(shown), col=1)
-    figure.update_annotations(font={"size": 12}, x=0, xanchor="left")
     return figure
 
 

@@ -1,0 +1,16 @@
+"""Figures of strips above each other on one axis, mostly of time."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+
+def in_strips(titles: Sequence[str], spacing: float, across: str | None = None, **more: Any) -> go.Figure:
+    """A figure with a strip for each title. `spacing`: between two strips, as a share of the height. `across`: the
+    common axis's title. `more`: further arguments of make_subplots()."""
+    rows = max(1, len(titles))
+    figure = make_subplots(rows, 1, shared_xaxes=True, vertical_spacing=spacing, subplot_titles=titles, **more)
+    figure.update_annotations(x=0, xanchor="left", font={"size": 12})
+    return figure.update_xaxes(title_text=across, row=rows, col=1)
