@@ -19,7 +19,7 @@ from conftest import good
 from railyard.base.paths import EXPERIMENTS_DIR, ROOT
 from railyard.experiment.model import load_experiment
 from railyard.run import containers
-from railyard.studies.agreement import ks_distance
+from railyard.stats.statistics import ks_distance
 from waiting import wait_until
 
 pytestmark = pytest.mark.docker

@@ -25,7 +25,8 @@ from railyard.run import record as run_record
 from railyard.run.arena import arena_of
 from railyard.run.resolve import not_run, resolve
 from railyard.run.runspec import RunSpec, player_command, server_command
-from railyard.studies.agreement import compare, ks_distance
+from railyard.stats.statistics import ks_distance
+from railyard.studies.agreement import compare
 
 YAML = """\
 name: unit

@@ -31,6 +31,17 @@ def place(count: int, q: float) -> int:
     return max(0, math.ceil(q * count - 1e-9) - 1)
 
 
+def ks_distance(one: npt.ArrayLike, other: npt.ArrayLike) -> float:
+    """Kolmogorov and Smirnov's distance: the largest vertical gap between two empirical distributions, 0 to 1. An
+    infinite value is what never happened. NaN if one of them has no values."""
+    left, right = np.sort(one), np.sort(other)
+    if not len(left) or not len(right):
+        return math.nan
+    points = np.concatenate([left, right])
+    gaps = np.searchsorted(left, points, "right") / len(left) - np.searchsorted(right, points, "right") / len(right)
+    return float(np.abs(gaps).max())
+
+
 def differences(before: Sequence[float], after: Sequence[float]) -> list[float]:
     """after − before, pair by pair; 0 for two infinite values, which stand for "never happened" in both."""
     return [0.0 if b == a else a - b for b, a in zip(before, after, strict=True)]

@@ -7,7 +7,6 @@ same jobs in sim, with the player started a few milliseconds later. If the arena
 agree as well as two runs can.
 """
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,7 +16,7 @@ from railyard.results.aggregate import Cell, cells
 from railyard.results.records import Run
 from railyard.stats import pooled
 from railyard.stats.intervals import Interval
-from railyard.stats.statistics import nearest_rank
+from railyard.stats.statistics import ks_distance, nearest_rank
 
 ARENAS = VIRTUAL, MACHINE, WALL = ("sim", "kernel", "mpshell")
 EXACT_S = 0.000_1  # two arenas in virtual time agree on a chunk if its RCT differs by at most this
@@ -97,15 +96,6 @@ class Bounded:
     chunks_within: int
     chunks_of_sim: int  # the same for virtual time itself: each start against the range of the others
     chunks_of_sim_within: int
-
-
-def ks_distance(a: Sequence[float], b: Sequence[float]) -> float:
-    """Kolmogorov and Smirnov's distance: the largest vertical gap between two empirical distributions, 0 to 1."""
-    left, right = sorted(a), sorted(b)
-    return max(
-        (abs(bisect_right(left, x) / len(left) - bisect_right(right, x) / len(right)) for x in (*left, *right)),
-        default=0.0,
-    )
 
 
 def _rct(cell: Cell) -> list[float]:

@@ -14,7 +14,7 @@ from railyard.results.records import Run, load_campaign
 from railyard.stats.bootstrap import Layout
 from railyard.stats.intervals import Interval
 from railyard.stats.pooled import bootstrap, paired, quantile_of
-from railyard.studies.agreement import ks_distance
+from railyard.stats.statistics import ks_distance
 from railyard.studies.study import Data, markdown
 
 MEDIAN = quantile_of(0.5)

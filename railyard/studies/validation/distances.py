@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from railyard.stats.intervals import Interval
-from railyard.stats.statistics import nearest_rank, nearest_rank_of, place
+from railyard.stats.statistics import ks_distance, nearest_rank, nearest_rank_of, place
 
 Groups = Sequence[Sequence[float]]
 Indices = npt.NDArray[np.int64]
@@ -49,20 +49,9 @@ def pooled(groups: Groups) -> Callable[[Indices], Values]:
     return lambda sample: np.concatenate([arrays[index] for index in sample])
 
 
-def ks(one: Values, other: Values) -> float:
-    """Largest distance of two empirical distributions. An infinite value is a download that never finished."""
-    if not len(one) or not len(other):
-        return math.nan
-    points = np.concatenate([one, other])
-    points = points[np.isfinite(points)]
-    left = np.searchsorted(np.sort(one), points, side="right") / len(one)
-    right = np.searchsorted(np.sort(other), points, side="right") / len(other)
-    return float(np.abs(left - right).max(initial=0.0))
-
-
 def ks_of(live: Groups, emulated: Groups) -> Statistic:
     theirs, ours = pooled(live), pooled(emulated)
-    return lambda sample: ks(theirs(sample), ours(sample))
+    return lambda sample: ks_distance(theirs(sample), ours(sample))
 
 
 def ratio_of(live: Groups, emulated: Groups, q: float) -> Statistic:
