@@ -124,10 +124,6 @@ def read_sysctl(name: str) -> str | None:
         return None
 
 
-def write_sysctl(name: str, value: str) -> None:
-    Path("/proc/sys", *name.split(".")).write_text(value)
-
-
 def mptcp_counters(netstat: str) -> dict[str, int]:
     """The MPTcpExt line of /proc/net/netstat as a mapping. Empty if the kernel has no MPTCP."""
     lines = [line.split() for line in netstat.splitlines() if line.startswith("MPTcpExt:")]

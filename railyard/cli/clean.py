@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.table import Table
 
 from railyard.base.errors import UserError
 from railyard.base.paths import RESULTS_DIR
-from railyard.base.terminal import agreed, new_console, print_table
+from railyard.base.terminal import agreed, new_console, new_table, print_table
 from railyard.base.words import counted
 from railyard.cli.options import ResultsOption, YesOption
-from railyard.results.campaigns import StoredCampaign, find_campaigns
+from railyard.results.campaigns import StoredCampaign, find_campaigns, moment
 from railyard.results.listing import disk_bytes, size_words
 from railyard.run import folders
 
@@ -69,7 +67,7 @@ def chosen(
         kept: set[Path] = set()
         for name in {campaign.experiment_name for campaign in known}:
             group = [campaign for campaign in known if campaign.experiment_name == name]
-            group.sort(key=lambda one: one.started.timestamp() if one.started else 0.0, reverse=True)
+            group.sort(key=moment, reverse=True)
             kept.update(campaign.folder for campaign in group[:keep])
         picked = [campaign for campaign in picked if campaign.folder not in kept]
     return picked
@@ -93,7 +91,7 @@ def _named_anew(results: Path) -> None:
         left = [campaign for campaign in _outermost(results) if campaign.folder.parent == results.resolve()]
         left = [campaign for campaign in left if campaign.experiment_name == name.name and campaign.started is not None]
         if left:
-            newest = max(left, key=lambda one: one.started.timestamp() if one.started else 0.0)
+            newest = max(left, key=moment)
             folders.point(results.resolve(), name.name, newest.folder)
         else:
             name.unlink()
@@ -101,7 +99,7 @@ def _named_anew(results: Path) -> None:
 
 def _show(picked: Sequence[StoredCampaign], leftovers: Sequence[Path], results: Path) -> None:
     console = new_console()
-    table = Table("remove", "arena", "state", "started", "size", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = new_table("remove", "arena", "state", "started", "size")
     for campaign in picked:
         started = f"{campaign.started:%Y-%m-%d %H:%M}" if campaign.started else "–"
         size = size_words(disk_bytes([campaign.folder]))

@@ -66,10 +66,6 @@ def _always(_: Play) -> bool:
     return True
 
 
-def _never(_: Play) -> bool:
-    return False
-
-
 def point_of(values: Values, q: float, *, upper: bool = False) -> Point | None:
     """The nearest-rank quantile. It is a bound if a censored value moves it. `upper`: values that are not exact are
     upper bounds, else lower bounds."""
@@ -137,7 +133,7 @@ class Ratio:
     is_rare: bool = False
     is_known: Callable[[Play], bool] = _always
     """Whether a play reports both. A play that does not is left out, and the figure then has no interval."""
-    is_bound: Callable[[Play], bool] = _never
+    is_bound: Callable[[Play], bool] = lambda _: False
     """Whether a play's share is a lower bound. One such play makes the figure a lower bound."""
 
     @property

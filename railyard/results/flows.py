@@ -4,6 +4,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from railyard.base.jsonl import read_jsonl
 
 FILE = "flows.jsonl"
@@ -34,13 +36,7 @@ class Connection:
 
     def bytes_at(self, t_s: float) -> float:
         """Bytes received by then, interpolated between two samples."""
-        before_s, before = 0.0, 0.0
-        for at_s, received in zip(self.t_s, self.received_bytes, strict=True):
-            if at_s >= t_s:
-                share = (t_s - before_s) / (at_s - before_s) if at_s > before_s else 1.0
-                return before + share * (received - before)
-            before_s, before = at_s, received
-        return before
+        return float(np.interp(t_s, [0.0, *self.t_s], [0.0, *self.received_bytes]))
 
     def goodput_bps(self, from_s: float, to_s: float) -> float:
         return 8 * (self.bytes_at(to_s) - self.bytes_at(from_s)) / (to_s - from_s)

@@ -174,10 +174,6 @@ def _tell_what_is_there(console: Console, done: int, total: int, taken: dict[str
         )
 
 
-def _tell_of_machine(console: Console, sentence: str) -> None:
-    console.print(sentence, style="yellow")
-
-
 def planned(plan: Plan, place: Place, jobs: int | None) -> list[str]:
     """The output of `railyard run --dry-run`: runs, time, disk space. Writes nothing."""
     folder = place.out or find_existing(plan.identity, place.results)
@@ -235,7 +231,7 @@ def _run(
         console.print(f"Void runs are repeated at the end, for {budget_s:.0f} s in all; --repeat-budget changes it.")
     quiet = None
     if not exact and program_if_built("mpshell"):  # only the docker arena gets here without it
-        quiet = Quiet(partial(_tell_of_machine, console), pending[0].keep_awake)
+        quiet = Quiet(partial(console.print, style="yellow"), pending[0].keep_awake)
         quiet.look()
     watch = Stopwatch()
     try:

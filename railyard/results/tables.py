@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rich import box
 from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from railyard.base.terminal import print_table
+from railyard.base.terminal import new_table, print_table
 from railyard.experiment.stacks import STACK_SCHEME
 from railyard.figures.figure import Figure, Quantile
 from railyard.figures.rows import FIGURES
@@ -193,9 +192,9 @@ def two_line_heads(columns: Sequence[TextColumn]) -> list[str]:
 
 
 def comparison(pair: str, row: list[Cell]) -> Table:
-    title = {"title": pair, "title_justify": "left", "title_style": "bold", "header_style": "bold"}
     shown, _ = columns_of(row)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), **title)  # type: ignore[arg-type]
+    table = new_table()
+    table.title, table.title_justify, table.title_style = pair, "left", "bold"
     table.add_column("\nscheme", no_wrap=True)
     for head, column in zip(two_line_heads(shown), shown, strict=True):
         table.add_column(head, justify=column.justify, no_wrap=column.number)

@@ -147,7 +147,7 @@ class Campaign:
                     continue
                 partial = self.runs / f"{PARTIAL}{spec.run_id}"
                 shutil.rmtree(partial, ignore_errors=True)
-                folders.linked_copy(other.runs / spec.run_id, partial)
+                shutil.copytree(other.runs / spec.run_id, partial, symlinks=True, copy_function=folders.link_file)
                 self.install(partial, spec.run_id)
                 taken[other.out.name] = taken.get(other.out.name, 0) + 1
                 break

@@ -293,11 +293,6 @@ def is_readable(folder: Path) -> bool:
     return all(os.access(file, os.R_OK) for file in (folder, *folder.rglob("*")))
 
 
-def linked_copy(source: Path, target: Path) -> None:
-    """Copies a folder, with hard links for its files."""
-    shutil.copytree(source, target, symlinks=True, copy_function=link_file)
-
-
 def set_aside(file: Path, folder: Path) -> None:
     """Moves a file or folder that is in the way of a result into `folder`, under a free name."""
     folder.mkdir(parents=True, exist_ok=True)

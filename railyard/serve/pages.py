@@ -56,10 +56,6 @@ WHERE {condition} ORDER BY rct_s DESC, run_id, chunk LIMIT 10
 """
 
 
-def _heads() -> list[str]:
-    return [f"{of.title} s" if of.unit == "s" else of.title for of in FIGURES if of.head]
-
-
 class Campaigns(Page):
     """The list of campaigns, with the progress of those under way."""
 
@@ -153,7 +149,8 @@ class OneCampaign(Page):
         if number > pages:
             raise UserError(f"the table of runs has {counted(pages, 'part')}, and no page {number}.")
         about |= {"seen": seen, "order": order, "orders": list(ORDERS), "of": of, "number": number, "pages": pages}
-        about |= {"distributions": DISTRIBUTIONS, "heads": _heads(), "link": self._link}
+        heads = [f"{of.title} s" if of.unit == "s" else of.title for of in FIGURES if of.head]
+        about |= {"distributions": DISTRIBUTIONS, "heads": heads, "link": self._link}
         self.draw("campaign.html.j2", **about)
 
     def _number(self, name: str) -> int:

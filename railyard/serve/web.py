@@ -5,18 +5,17 @@ rebinding), Origin this server's, and a form carries a token. Templates escape n
 """
 
 import asyncio
-import gzip
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
-import plotly.offline
 from tornado.web import HTTPError, RequestHandler
 
 from railyard.base.errors import MOST_LETTERS, UserError, fault_words
 from railyard.base.words import printable
+from railyard.report.page import gzipped_plotly
 from railyard.results.campaigns import StoredCampaign
 from railyard.serve.html import environment, source, style
 from railyard.serve.job import Job
@@ -42,11 +41,6 @@ HEADERS = {
 }
 OUT_OF_DATE = "The form was not sent by a page of this server, or by an old one; load its page again."
 SCRIPTS = {"figures.js", "live.js", "points.js"}
-
-
-@cache
-def plotly_packed() -> bytes:
-    return gzip.compress(plotly.offline.get_plotlyjs().encode(), compresslevel=6, mtime=0)
 
 
 @dataclass
@@ -158,7 +152,7 @@ class Asset(Page):
             self.set_header("Content-Type", "text/javascript")
             self.set_header("Content-Encoding", "gzip")
             self.set_header("Cache-Control", "private, max-age=86400")
-            self.finish(plotly_packed())
+            self.finish(gzipped_plotly())
         elif name == "style.css":
             self.set_header("Content-Type", "text/css; charset=utf-8")
             self.finish(style())

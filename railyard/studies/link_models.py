@@ -70,11 +70,6 @@ def _ratio(figure: Figure, sides: Sides, layout: Layout) -> Bounds | None:
     return changes.relative(ours[0], theirs[1]) + 1, changes.relative(ours[1], theirs[0]) + 1
 
 
-def _layout(sides: Sequence[Sequence[Run]]) -> Layout:
-    """The layout of plays at the same places in the same order, taken from the side whose plays are longest."""
-    return differences.layout_of(max(sides, key=lambda side: median(run.ended_s for run in side)))
-
-
 def _common(here: Sides, first: Sides) -> tuple[Sides, Sides]:
     """The plays at places that exist under both models."""
     places = [{(run.pair, run.seed): number for number, run in enumerate(sides[0])} for sides in (here, first)]
@@ -90,7 +85,9 @@ def depends(head: str, names: tuple[str, str], figure: Figure, here: Sides, firs
     here, first = _common(here, first)
     change = None
     if here[0]:
-        layout = _layout([*here, *first])
+        # The plays are at the same places in the same order: the side whose plays are longest decides.
+        longest = max([*here, *first], key=lambda side: median(run.ended_s for run in side))
+        layout = differences.layout_of(longest)
         ratios = [_ratio(figure, sides, layout) for sides in (here, first)]
         if ratios[0] is not None and ratios[1] is not None:
             change = changes.change(ratios[0], ratios[1], layout)

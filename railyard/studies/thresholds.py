@@ -84,11 +84,6 @@ def measuring(entry: SchemeEntry) -> SchemeEntry:
     return SchemeEntry.model_construct(**plain)
 
 
-def without_reinjection(entry: SchemeEntry) -> SchemeEntry:
-    """The scheme of `thresholds: off`."""
-    return entry.model_copy(update={"label": entry.base_label(), "thresholds": None, "reinjection": "none"})
-
-
 def with_measured(entry: SchemeEntry, ordered: Sequence[float], facts: Mapping[str, Any]) -> MeasuredScheme:
     """The scheme with its thresholds [X, Y] as ms. `ordered`: play-time left, ascending; `facts`: the
     origin of the samples."""
@@ -108,7 +103,9 @@ def in_milliseconds(
     def of(entry: SchemeEntry) -> SchemeEntry:
         if entry.thresholds is None or isinstance(entry, MeasuredScheme):
             return entry
-        return without_reinjection(entry) if entry.thresholds == "off" else measured(entry)
+        if entry.thresholds != "off":
+            return measured(entry)
+        return entry.model_copy(update={"label": entry.base_label(), "thresholds": None, "reinjection": "none"})
 
     return [of(entry) for entry in entries]
 

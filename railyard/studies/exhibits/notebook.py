@@ -38,13 +38,9 @@ ARENA_VARIABLE = "RAILYARD_ARENA"
 """The arena of such a run. Not set: the experiment's own. An exhibit that runs nothing has none."""
 
 
-def results_dir() -> Path:
-    return Path(os.environ.get(RESULTS_VARIABLE, RESULTS_DIR))
-
-
 def get(name: str) -> Exhibit:
     """The exhibit from the results or, if it does not exist, made at the small size."""
-    folder = results_dir().resolve() / name
+    folder = Path(os.environ.get(RESULTS_VARIABLE, RESULTS_DIR)).resolve() / name
     if not (folder / FILE).is_file():
         command = [sys.executable, "-m", "railyard", "run", name]
         command += ["--size", os.environ.get(SIZE_VARIABLE, "small")]

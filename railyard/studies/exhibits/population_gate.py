@@ -8,7 +8,6 @@ from railyard.experiment.model import MeasuredScheme
 from railyard.figures.rows import REINJECTION_COST
 from railyard.report.exhibit import Claim, Exhibit, PaperValue, Table
 from railyard.results.tables import Value
-from railyard.stats.bootstrap import Reals
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Answer, Verdict, above, below, both, in_steps, of_parts
 from railyard.studies.claims import PaperClaim
@@ -52,10 +51,6 @@ def _cost(frame: Frame, arm: str) -> Interval | None:
     return percent(frame.plays.level(REINJECTION_COST, arm))
 
 
-def _raised(ours: Reals, theirs: Reals) -> Reals:
-    return -improvement(ours, theirs)
-
-
 def _thresholds(frame: Frame, arm: str) -> tuple[Value, Value]:
     for entry in frame.outcome.entries:
         if entry.base_label() == arm and isinstance(entry, MeasuredScheme):
@@ -64,7 +59,7 @@ def _thresholds(frame: Frame, arm: str) -> tuple[Value, Value]:
 
 
 def _level(frame: Frame, arm: str, q: float, other: str = "sp") -> Interval | None:
-    return frame.plays.compare_quantile("play_time_left", q, arm, other, _raised)
+    return frame.plays.compare_quantile("play_time_left", q, arm, other, lambda a, b: -improvement(a, b))
 
 
 def bounds_of(setting: str, beta: float) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 All times are seconds on the clock of the links, which is the clock of the trace from the run's start offset on.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -81,12 +82,8 @@ def thinned(points: list[tuple[float, float]], step_s: float, until_s: float) ->
 
 def at(points: list[tuple[float, float]], t: float) -> float | None:
     """The last value at or before a time. None: there is none."""
-    value = None
-    for when, what in points:
-        if when > t:
-            break
-        value = what
-    return value
+    place = bisect_right(points, t, key=lambda point: point[0])
+    return points[place - 1][1] if place else None
 
 
 def greatest(points: list[tuple[float, float]], begin: float, end: float) -> float | None:
