@@ -94,7 +94,7 @@ def test_a_recording_that_is_not_at_hand_is_told_where_to_get(monkeypatch: pytes
     assert "add the folder of its library to RAILYARD_TRACE_PATH; `railyard traces fetch` lists" in str(error.value)
     with pytest.raises(TraceError, match="did you mean 'subway-6'"):
         find_pair("subwy-6")
-    for source in read_manifest(MANIFEST)[0].sources:
+    for source in read_manifest(MANIFEST).sources:
         for pair in source.pairs[-1:]:
             with pytest.raises(TraceError, match=rf"get it with `railyard traces fetch {source.name} --accept-licence"):
                 find_pair(pair.name)

@@ -271,7 +271,7 @@ def fetch(
     ] = False,
 ) -> None:
     """Download a public data set, check it against its pinned SHA-256, and convert it to pairs."""
-    known, _ = read_manifest(manifest)
+    known = read_manifest(manifest)
     if name is None:
         print_table(console, _sources_table(known.sources))
         return

@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from railyard.base.files import write_named, writing
 from railyard.base.models import StrictModel, Text
 from railyard.base.provenance import sha256_of
-from railyard.base.yamlfile import YamlDocument, load_yaml, near_miss, parse
+from railyard.base.yamlfile import load_yaml, near_miss, parse
 from railyard.traces.convert.delays import DelayFormat, read_delays
 from railyard.traces.convert.recipe import PairRecipe, TraceRecipe
 from railyard.traces.convert.run import convert_pair, convert_trace
@@ -119,10 +119,9 @@ class Manifest(StrictModel):
     sources: tuple[Source, ...]
 
 
-def read_manifest(path: Path) -> tuple[Manifest, YamlDocument]:
+def read_manifest(path: Path) -> Manifest:
     """Reads and checks a manifest. Raises UserError with file and line."""
-    document = load_yaml(path)
-    return parse(document, Manifest), document
+    return parse(load_yaml(path), Manifest)
 
 
 def find_source(manifest: Manifest, name: str, path: Path) -> Source:

@@ -100,8 +100,7 @@ def how_to_get(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about a missing pair: how to get it, or the name that was probably meant."""
     from railyard.traces.fetch import MANIFEST, read_manifest  # noqa: PLC0415  slow to load
 
-    manifest, _ = read_manifest(MANIFEST)
-    for source in manifest.sources:
+    for source in read_manifest(MANIFEST).sources:
         if name in {pair.name for pair in source.pairs}:
             return (
                 f"get it with `railyard traces fetch {source.name} --accept-licence --out DIR`, and add DIR to "

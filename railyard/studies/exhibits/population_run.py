@@ -14,7 +14,7 @@ from railyard.studies.request import RunRequest
 def run_exhibit_file(document: YamlDocument, request: RunRequest) -> None:
     """`railyard run` with a file of kind population-exhibit. Takes plays from other folders that have
     them."""
-    spec, population, _ = load_exhibit_spec(document)
+    spec, population = load_exhibit_spec(document)
     only_sim(request)
     asked = Asked(request.size, arms=tuple(spec.arms), fresh=not request.resume)
     place = Place(spec.name, request.out)

@@ -64,8 +64,7 @@ def _no_exhibit(name: str, failed: list[str], tell: Tell) -> Iterator[None]:
 
 
 def _of(name: str) -> tuple[PopulationExhibit, Population]:
-    spec, population, _ = load_exhibit_spec(load_yaml(find_experiment(name)))
-    return spec, population
+    return load_exhibit_spec(load_yaml(find_experiment(name)))
 
 
 def _made(

@@ -4,7 +4,6 @@ The file has all distributions from which viewers are drawn; docs/reference/popu
 """
 
 import math
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
@@ -357,8 +356,8 @@ def load_population(document: YamlDocument) -> Population:
     return population
 
 
-def load_exhibit_spec(document: YamlDocument) -> tuple[PopulationExhibit, Population, Path]:
-    """An exhibit's file, its population, and the population's file. The exhibit's arms must be arms of it."""
+def load_exhibit_spec(document: YamlDocument) -> tuple[PopulationExhibit, Population]:
+    """An exhibit's file and its population. The exhibit's arms must be arms of it."""
     spec = parse(document, PopulationExhibit)
     beside = document.path.parent / f"{spec.population}.yaml"
     file = beside if beside.is_file() else find_experiment(spec.population)
@@ -374,4 +373,4 @@ def load_exhibit_spec(document: YamlDocument) -> tuple[PopulationExhibit, Popula
             if arm is not None and arm not in spec.arms:
                 message = f"claim '{claim.id}': there is no arm '{arm}'; {near_miss(arm, spec.arms)}"
                 raise document.error(("claims", index), message)
-    return spec, population, file
+    return spec, population
