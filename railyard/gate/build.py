@@ -65,12 +65,11 @@ def _git(*arguments: str, tree: Path = ROOT) -> subprocess.CompletedProcess[str]
         raise UserError("the program 'git' is not there; install the Debian package git.") from None
 
 
-def _git_or_fail(sentence: str, *arguments: str, tree: Path = ROOT) -> str:
+def _git_or_fail(sentence: str, *arguments: str, tree: Path = ROOT) -> None:
     done = _git(*arguments, tree=tree)
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()
         raise UserError(f"{sentence}{f': {lines[-1]}' if lines else ''}.")
-    return done.stdout.strip()
 
 
 def _make(tree: Path, log: Path, folder: str = "build/bin") -> Path:

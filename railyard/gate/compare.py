@@ -321,7 +321,7 @@ def row_of(
     identical: bool,
     floors: Floors,
     alpha: float,
-    places: Places = Places(),
+    places: Places,
 ) -> Row:
     """The row named by place and label, with p values that are not corrected. `runs`: each play before and after."""
     old, new = [b for b, _ in runs], [a for _, a in runs]

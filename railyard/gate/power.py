@@ -71,7 +71,7 @@ def _figures(before: Run, after: Run) -> Pair:
     return [figure.of_pair(before, after) for figure in GATED]
 
 
-def play_of(one: Run, other: Run, factors: Sequence[float] = FACTORS) -> Play:
+def play_of(one: Run, other: Run, factors: Sequence[float]) -> Play:
     slowed = {f: (_figures(one, _slower(other, f)), _figures(other, _slower(one, f))) for f in factors}
     return Play((_figures(one, other), _figures(other, one)), slowed)
 

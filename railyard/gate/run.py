@@ -146,7 +146,7 @@ def _versions(suite: Suite, baseline: str, kernel: Path | None, tell: Tell) -> t
 
 
 def run_gate(
-    suite: Suite, document: YamlDocument, baseline: str, jobs: int, tell: Tell, kernel: Path | None = None
+    suite: Suite, document: YamlDocument, baseline: str, jobs: int, tell: Tell, kernel: Path | None
 ) -> Verdict:
     """Runs the gate. `kernel`: the baseline of a suite in the kernel arena."""
     begin = time.monotonic()

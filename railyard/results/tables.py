@@ -246,9 +246,7 @@ def print_established(console: Console, runs: Sequence[Run], known: findings.Com
         console.print(f"Established: {sentence}" if established else sentence)
 
 
-def print_comparison(
-    console: Console, runs: Sequence[Run], not_run: Sequence[dict[str, str]] = (), rule: object = None
-) -> None:
+def print_comparison(console: Console, runs: Sequence[Run], not_run: Sequence[dict[str, str]], rule: object) -> None:
     """Prints the table of each pair, notes on how to read it, and the findings. `rule`: the rule that chose the
     starts."""
     table = cells(runs, not_run)

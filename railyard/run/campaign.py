@@ -99,7 +99,7 @@ class Campaign:
         experiment: Experiment,
         specs: list[RunSpec],
         not_run: list[dict[str, str]],
-        further: dict[str, Any] | None = None,
+        further: dict[str, Any] | None,
         *,
         complete: bool = False,
     ) -> None:

@@ -33,7 +33,7 @@ def units_to_decide(interval: Interval, units: int, boundary: float = 0.0, alpha
     return None if factor is None else max(units + 1, math.ceil(units * factor))
 
 
-def growth_to_decide(interval: Interval, boundary: float = 0.0, alpha: float = 1 - LEVEL) -> float | None:
+def growth_to_decide(interval: Interval, boundary: float, alpha: float = 1 - LEVEL) -> float | None:
     """units_to_decide() / units, before it is rounded; below 1 if fewer units would do."""
     distance = abs(interval.value - boundary)
     if not (math.isfinite(interval.low) and math.isfinite(interval.high)) or distance == 0:

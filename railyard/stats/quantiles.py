@@ -160,7 +160,7 @@ def carrying_count(sample: Sample, value: float, level: float = LEVEL) -> float:
     )
 
 
-def growth_to_carry(sample: Sample, q: float, level: float = LEVEL) -> float:
+def growth_to_carry(sample: Sample, q: float) -> float:
     """The factor by which windows of trace must grow to carry the q-quantile, if the effective number of values and the
     units on the rarer side grow as they do. At least 1, and rounded up to 2 %."""
     value = float(sample.values[place(sample.count, q)])
@@ -168,7 +168,7 @@ def growth_to_carry(sample: Sample, q: float, level: float = LEVEL) -> float:
     factor = max(1.0, wanted / effective)
 
     def is_carried(freedom: int) -> bool:
-        return effective * factor >= wanted * distributions.widening(freedom, (1 + level) / 2) ** 2
+        return effective * factor >= wanted * distributions.widening(freedom, (1 + LEVEL) / 2) ** 2
 
     while (freedom := math.floor(units * factor) - 1) < 1 or not is_carried(freedom):
         factor *= 1.02

@@ -15,7 +15,7 @@ def signed(value: float, digits: int) -> str:
     return said.replace("-", "−") if float(said) else "±0"
 
 
-def percentage(value: float, digits: int = 1) -> str:
+def percentage(value: float, digits: int) -> str:
     """A figure as text, without decimals from 100 on, where they are not significant."""
     return number(value, f".{digits}f" if abs(value) < 99.95 else ".0f")
 

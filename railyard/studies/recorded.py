@@ -269,7 +269,7 @@ def pairs_of(runs: Sequence[Run]) -> list[str]:
     return list(dict.fromkeys(run.pair for run in runs))
 
 
-def best_other(runs: Sequence[Run], figure: Figure, pair: str = ALL) -> str:
+def best_other(runs: Sequence[Run], figure: Figure, pair: str) -> str:
     """The scheme with the lowest figure, except for xlink+ and lower bounds."""
     others = [label for label in labels_of(runs) if label not in (OURS, SINGLE, BEST)]
     return min(others, key=lambda label: value(figure, runs, label, pair))

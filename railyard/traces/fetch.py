@@ -235,9 +235,7 @@ def _check(file: SourceFile, part: Path, pinned: str | None) -> None:
         )
 
 
-def fetch_source(
-    source: Source, library: Path, progress: Callable[[str, int], None] = lambda _, __: None
-) -> list[Path]:
+def fetch_source(source: Source, library: Path, progress: Callable[[str, int], None]) -> list[Path]:
     """Downloads a data set into a library, makes its traces and enters its pairs in the index. Returns the files."""
     folder = library / DOWNLOADS / source.name
     for file in source.files:

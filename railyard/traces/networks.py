@@ -57,7 +57,7 @@ def _trace(mbps: float) -> bytes:
     return format_trace([-(-CONSTANT_MS * (k + 1) // count) for k in range(count)])
 
 
-def network_pair(names: Sequence[str], name: str | None = None) -> tuple[dict[str, bytes], PairEntry]:
+def network_pair(names: Sequence[str], name: str | None) -> tuple[dict[str, bytes], PairEntry]:
     """The traces of a pair of networks by file name, and its entry in an index. Raises TraceError."""
     for wrong in (each for each in names if each not in NETWORKS):
         raise TraceError(f"'{wrong}' is no network; {near_miss(wrong, NETWORKS)}")
