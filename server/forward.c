@@ -1,6 +1,5 @@
 #include "server/forward.h"
 
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 

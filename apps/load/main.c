@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/descriptors.h"
 #include "base/error.h"

@@ -2,7 +2,6 @@
 #include "base/error.h"
 #include "emulator/flow/flow.h"
 
-#include <stdio.h>
 #include <string.h>
 
 int main(int argc, char **argv) {

@@ -1,7 +1,6 @@
 #include "base/clock.h"
 #include "emulator/flow/flow.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>

@@ -3,7 +3,6 @@
 #include "emulator/flow/flow.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -1,4 +1,3 @@
-#include <stdio.h>
 
 #include "emulator/link/bench.h"
 #include "emulator/link/light.h"

@@ -2,7 +2,6 @@
 #include "emulator/link/link_internal.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

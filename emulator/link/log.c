@@ -1,7 +1,5 @@
 #include "emulator/link/log.h"
 
-#include <string.h>
-
 #include "base/numbers.h"
 
 #define LONGEST_LINE 80u /* three 64-bit numbers and their separators */

@@ -1,5 +1,4 @@
 /* The rules of RFC 4787, and thousands of random packets. */
-#include <stdio.h>
 
 #include "emulator/link/bench.h"
 #include "emulator/link/nat.h"

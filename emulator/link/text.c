@@ -1,6 +1,5 @@
 #include "emulator/link/text.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

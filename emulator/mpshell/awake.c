@@ -173,16 +173,12 @@ static void hold_latency(mp_awake *awake) {
         descriptor_close(&awake->latency_fd);
 }
 
-static void release_latency(mp_awake *awake) {
-    descriptor_close(&awake->latency_fd);
-}
-
 static void keep(void *context, bool on) {
     mp_awake *awake = context;
     if (on)
         hold_latency(awake);
     else
-        release_latency(awake);
+        descriptor_close(&awake->latency_fd);
     for (size_t i = 0; i < awake->count; i++)
         kill(awake->spinners[i], on ? SIGCONT : SIGSTOP);
 }
@@ -236,7 +232,7 @@ void mp_awake_start(mp_awake *awake, mp_keep_awake asked) {
 
 void mp_awake_stop(mp_awake *awake) {
     if (awake->done) {
-        release_latency(awake);
+        descriptor_close(&awake->latency_fd);
         end_spinners(awake);
     }
 }

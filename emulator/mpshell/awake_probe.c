@@ -19,10 +19,7 @@ bool mp_awake_is_worth(const mp_awake_probe *probe) {
 }
 
 static int compare(const void *left, const void *right) {
-    double a;
-    double b;
-    a = *(const double *)left;
-    b = *(const double *)right;
+    const double a = *(const double *)left, b = *(const double *)right;
     return (a > b) - (a < b);
 }
 

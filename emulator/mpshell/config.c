@@ -43,90 +43,72 @@ static bool find_name(reader *r, void *context, const char *key, yaml_node_t *va
     return *name;
 }
 
-/* Names of the kinds, for messages. */
-static const char *const kinds[] = {[MP_PATH] = "path", [MP_BOTTLENECK] = "bottleneck"};
+/* What the lists of the file have: links, by mp_link_kind, and flows. A list has the name in the plural. */
+enum { FLOW = MP_BOTTLENECK + 1, KINDS };
+static const struct {
+    const char *name, *example; /* of a member's name, for messages */
+} kinds[KINDS] = {[MP_PATH] = {"path", "wifi"}, [MP_BOTTLENECK] = {"bottleneck", "core"}, [FLOW] = {"flow", "bulk"}};
 
 typedef struct {
-    mp_link_kind kind;
-    mp_path_options *link;
-} named_link;
+    int kind;
+    const char *name;
+    mp_path_options *link; /* NULL: a flow */
+    mp_flow_options *flow;
+} list_item;
 
 static bool set_member(reader *r, void *context, const char *key, yaml_node_t *value) {
-    const named_link *named = context;
-    char reason[512];
+    const list_item *item = context;
+    char reason[512] = "no memory";
     const char *text = text_of(r, value);
     if (!text || strcmp(key, "name") == 0)
         return text;
-    if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
+    if (item->link && (strcmp(text, "true") == 0 || strcmp(text, "false") == 0))
         text = text[0] == 't' ? "yes" : "no";
-    return link_settings_set(named->link->settings, key, text, reason, sizeof reason) ||
-           settings_yaml_fail(&r->yaml, value->start_mark.line, "%s %s: %s", kinds[named->kind], named->link->name,
-                              reason);
+    if (item->flow)
+        text = mp_options_keep(r->options, text);
+    const bool good = item->link ? link_settings_set(item->link->settings, key, text, reason, sizeof reason)
+                                 : text && mp_flow_set(item->flow, key, text, reason, sizeof reason);
+    return good || settings_yaml_fail(&r->yaml, value->start_mark.line, "%s %s: %s", kinds[item->kind].name, item->name,
+                                      reason);
 }
 
-static bool read_link(reader *r, mp_link_kind kind, const yaml_node_t *node) {
-    const char *name = NULL;
+static bool read_item(reader *r, int kind, const yaml_node_t *node) {
     char reason[512], what[48];
-    named_link named = {.kind = kind};
-    snprintf(what, sizeof what, "a %s, a list of KEY: VALUE,", kinds[kind]);
-    if (!each_member(r, node, what, find_name, &name))
+    list_item item = {.kind = kind};
+    snprintf(what, sizeof what, "a %s, a list of KEY: VALUE,", kinds[kind].name);
+    if (!each_member(r, node, what, find_name, &item.name))
         return false;
-    if (!name)
-        return settings_yaml_fail(&r->yaml, node->start_mark.line, "this %s has no name.", kinds[kind]);
-    named.link = mp_options_add(r->options, kind, name, strlen(name), reason, sizeof reason);
-    if (!named.link)
+    if (!item.name)
+        return settings_yaml_fail(&r->yaml, node->start_mark.line, "this %s has no name.", kinds[kind].name);
+    const size_t length = strlen(item.name);
+    if (kind == FLOW)
+        item.flow = mp_flow_add(r->options, item.name, length, reason, sizeof reason);
+    else
+        item.link = mp_options_add(r->options, (mp_link_kind)kind, item.name, length, reason, sizeof reason);
+    if (!item.flow && !item.link)
         return settings_yaml_fail(&r->yaml, node->start_mark.line, "%s", reason);
-    return each_member(r, node, what, set_member, &named);
+    return each_member(r, node, what, set_member, &item);
 }
 
-/* name: an example of a member's name, for messages. */
-typedef bool item_reader(reader *r, mp_link_kind kind, const yaml_node_t *node);
-static bool read_list(reader *r, const yaml_node_t *list, const char *what, const char *name, item_reader *read,
-                      mp_link_kind kind) {
+static bool read_list(reader *r, int kind, const yaml_node_t *list) {
     if (list->type != YAML_SEQUENCE_NODE)
         return settings_yaml_fail(&r->yaml, list->start_mark.line,
-                                  "%ss is a list: \"- name: %s\" starts one of its members.", what, name);
+                                  "%ss is a list: \"- name: %s\" starts one of its members.", kinds[kind].name,
+                                  kinds[kind].example);
     for (yaml_node_item_t *i = list->data.sequence.items.start; i < list->data.sequence.items.top; i++)
-        if (!read(r, kind, yaml_document_get_node(&r->yaml.document, *i)))
+        if (!read_item(r, kind, yaml_document_get_node(&r->yaml.document, *i)))
             return false;
     return true;
-}
-
-static bool set_flow_member(reader *r, void *context, const char *key, yaml_node_t *value) {
-    mp_flow_options *flow = context;
-    char reason[512];
-    const char *text = text_of(r, value);
-    if (!text || strcmp(key, "name") == 0)
-        return text;
-    const char *kept = mp_options_keep(r->options, text);
-    return (kept && mp_flow_set(flow, key, kept, reason, sizeof reason)) ||
-           settings_yaml_fail(&r->yaml, value->start_mark.line, "flow %s: %s", flow->name, kept ? reason : "no memory");
-}
-
-static bool read_flow(reader *r, mp_link_kind kind, const yaml_node_t *node) {
-    (void)kind;
-    static const char what[] = "a flow, a list of KEY: VALUE,";
-    const char *name = NULL;
-    char reason[512];
-    if (!each_member(r, node, what, find_name, &name))
-        return false;
-    if (!name)
-        return settings_yaml_fail(&r->yaml, node->start_mark.line, "this flow has no name.");
-    mp_flow_options *flow = mp_flow_add(r->options, name, strlen(name), reason, sizeof reason);
-    if (!flow)
-        return settings_yaml_fail(&r->yaml, node->start_mark.line, "%s", reason);
-    return each_member(r, node, what, set_flow_member, flow);
 }
 
 static bool set_top(reader *r, void *context, const char *key, yaml_node_t *value) {
     char reason[512];
     (void)context;
-    if (strcmp(key, "flows") == 0)
-        return read_list(r, value, "flow", "bulk", read_flow, MP_PATH);
-    if (strcmp(key, "paths") == 0)
-        return read_list(r, value, "path", "wifi", read_link, MP_PATH);
-    if (strcmp(key, "bottlenecks") == 0)
-        return read_list(r, value, "bottleneck", "core", read_link, MP_BOTTLENECK);
+    for (int kind = 0; kind < KINDS; kind++) {
+        const size_t length = strlen(kinds[kind].name);
+        if (strncmp(key, kinds[kind].name, length) == 0 && strcmp(key + length, "s") == 0)
+            return read_list(r, kind, value);
+    }
     const char *text = text_of(r, value);
     return text && (mp_options_set(r->options, key, text, reason, sizeof reason) ||
                     settings_yaml_fail(&r->yaml, value->start_mark.line, "%s", reason));

@@ -78,15 +78,12 @@ static bool prepare(mp_loop *loop, char error[MP_ERROR_SIZE]) {
     if (loop->shell->mailbox)
         bad |= watch(loop, loop->shell->mailbox->fd, EVENT_MAILBOX);
     loop->logging = loop->shell->options.log_dir || loop->shell->options.pcap;
-    for (size_t k = 0; k < loop->shell->path_count; k++) {
-        mp_direction *both[2] = {&loop->shell->paths[k].up, &loop->shell->paths[k].down};
-        for (size_t d = 0; d < 2; d++)
-            bad |= watch(loop, both[d]->from_fd, (int)both[d]->number);
-    }
     loop->device_count = 2 * loop->shell->path_count;
     loop->direction_count = 2 * loop->shell->link_count;
     for (size_t i = 0; i < loop->direction_count; i++)
         loop->directions[i] = mp_direction_at(loop->shell, i);
+    for (size_t i = 0; i < loop->device_count; i++)
+        bad |= watch(loop, loop->directions[i]->from_fd, (int)i);
     return bad == 0 || mp_fail(error, "cannot watch a device: %s", strerror(errno));
 }
 
@@ -217,12 +214,6 @@ static uint64_t pause_until(const mp_loop *loop, uint64_t now, uint64_t deadline
     return loop->moderated && !loop->more && end > now + SHORTEST_PAUSE_US ? end : 0;
 }
 
-static void sleep_until(const mp_loop *loop, uint64_t end) {
-    uint64_t at_us = loop->shell->t0_us + end;
-    struct timespec at = {.tv_sec = (time_t)(at_us / 1000000u), .tv_nsec = (long)(at_us % 1000000u) * 1000};
-    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
-}
-
 /* Waits for packets until the deadline *wanted; sets it to the latest intended return. Exact to the timer, because
  * real-time priority has no timer slack. With --busy-poll or under load it polls shortly before a deadline. */
 static int wait_for_events(mp_loop *loop, struct epoll_event *events, uint64_t now, uint64_t *wanted) {
@@ -231,7 +222,7 @@ static int wait_for_events(mp_loop *loop, struct epoll_event *events, uint64_t n
     uint64_t poll_us = loop->moderated && sparse ? POLL_US : loop->shell->options.busy_poll_us;
     uint64_t pause = pause_until(loop, now, deadline, poll_us);
     if (pause > 0) {
-        sleep_until(loop, pause);
+        clock_sleep_until(loop->shell->t0_us + pause);
         *wanted = pause;
     }
     if (pause > 0 || deadline <= now + poll_us || loop->more)

@@ -1,7 +1,6 @@
 #include "emulator/mpshell/machine.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -36,15 +36,13 @@ bool mp_mailbox_ask(mp_mailbox *mailbox, mp_request *request) {
     return done;
 }
 
-static void tell_figures(const mp_shell *shell, mp_figures *figures, uint64_t now) {
-    for (size_t k = 0; k < shell->link_count; k++) {
-        const mp_direction *both[2] = {&shell->paths[k].up, &shell->paths[k].down};
-        for (size_t way = 0; way < 2; way++) {
-            link_advance(both[way]->link, now);
-            figures->links[k][way].stats = link_get_stats(both[way]->link);
-            figures->links[k][way].late_p99_us = link_lateness_quantile(link_get_lateness(both[way]->link), 0.99);
-            figures->links[k][way].is_up = link_is_up(both[way]->link);
-        }
+static void tell_figures(mp_shell *shell, mp_figures *figures, uint64_t now) {
+    for (size_t i = 0; i < 2 * shell->link_count; i++) {
+        emulated_link *link = mp_direction_at(shell, i)->link;
+        link_advance(link, now);
+        figures->links[i / 2][i % 2].stats = link_get_stats(link);
+        figures->links[i / 2][i % 2].late_p99_us = link_lateness_quantile(link_get_lateness(link), 0.99);
+        figures->links[i / 2][i % 2].is_up = link_is_up(link);
     }
 }
 
@@ -53,11 +51,9 @@ void mp_mailbox_serve(mp_mailbox *mailbox, mp_shell *shell, uint64_t now) {
     pthread_mutex_lock(&mailbox->mutex);
     if (read(mailbox->fd, &count, sizeof count) > 0) {
         for (mp_request *request = mailbox->waiting; request; request = request->next) {
-            mp_path *path = &shell->paths[request->path];
-            mp_direction *both[2] = {&path->up, &path->down};
             for (size_t way = 0; way < 2; way++)
                 if (request->ways[way])
-                    link_change_apply(both[way]->link, &request->change, now);
+                    link_change_apply(mp_direction_at(shell, 2 * request->path + way)->link, &request->change, now);
             if (request->asks_figures)
                 tell_figures(shell, request->figures, now);
             request->done_us = now;

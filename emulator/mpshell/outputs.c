@@ -65,15 +65,12 @@ static void begin_log(const mp_shell *shell, const mp_direction *direction, cons
 }
 
 void mp_outputs_begin(mp_shell *shell) {
-    for (size_t k = 0; k < shell->link_count; k++) {
-        mp_path *path = &shell->paths[k];
-        const mp_direction *both[2] = {&path->up, &path->down};
-        for (size_t way = 0; way < 2; way++) {
-            if (both[way]->log)
-                begin_log(shell, both[way], path->options->name, way);
-            if (both[way]->captured_in)
-                mp_stream_capture_header(both[way]->captured_in, (uint32_t)shell->options.snaplen);
-        }
+    for (size_t i = 0; i < 2 * shell->link_count; i++) {
+        const mp_direction *direction = mp_direction_at(shell, i);
+        if (direction->log)
+            begin_log(shell, direction, shell->paths[i / 2].options->name, i % 2);
+        if (direction->captured_in)
+            mp_stream_capture_header(direction->captured_in, (uint32_t)shell->options.snaplen);
     }
 }
 

@@ -76,13 +76,13 @@ static bool choose_addresses(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     unsigned base = (start + tried) % places;
     bool has_ipv6 = access("/proc/sys/net/ipv6", F_OK) == 0;
     for (size_t k = 0; k < shell->path_count; k++) {
-        mp_path *path = &shell->paths[k];
-        snprintf(path->ends.outside_address, MP_ADDRESS_SIZE, "100.64.%u.1", (base + (unsigned)k) & 255u);
-        snprintf(path->ends.inside_address, MP_ADDRESS_SIZE, "100.64.%u.2", (base + (unsigned)k) & 255u);
+        mp_ends *ends = &shell->paths[k].ends;
+        const unsigned n = (base + (unsigned)k) & 255u;
+        snprintf(ends->outside_address, MP_ADDRESS_SIZE, "100.64.%u.1", n);
+        snprintf(ends->inside_address, MP_ADDRESS_SIZE, "100.64.%u.2", n);
         if (has_ipv6) {
-            snprintf(path->ends.outside_address6, MP_ADDRESS6_SIZE, "fd6d:7073:6800:%x::1",
-                     (base + (unsigned)k) & 255u);
-            snprintf(path->ends.inside_address6, MP_ADDRESS6_SIZE, "fd6d:7073:6800:%x::2", (base + (unsigned)k) & 255u);
+            snprintf(ends->outside_address6, MP_ADDRESS6_SIZE, "fd6d:7073:6800:%x::1", n);
+            snprintf(ends->inside_address6, MP_ADDRESS6_SIZE, "fd6d:7073:6800:%x::2", n);
         }
     }
     return true;

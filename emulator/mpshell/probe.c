@@ -3,19 +3,12 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "emulator/mpshell/summary.h"
 #include "emulator/mpshell/timers.h"
 
 #define SETTLE_US 20000u /* threads and spinners have their scheduling classes by then */
-
-static void sleep_for(uint64_t us) {
-    struct timespec left = {.tv_sec = (time_t)(us / 1000000u), .tv_nsec = (long)(us % 1000000u) * 1000};
-    while (nanosleep(&left, &left) != 0) {
-    }
-}
 
 static bool print(const mp_shell *shell, const mp_timers_found *found, char error[MP_ERROR_SIZE]) {
     json_t *slots = json_array();
@@ -43,11 +36,11 @@ bool mp_probe(mp_shell *shell, char error[MP_ERROR_SIZE]) {
         mp_awake_stop(&shell->awake);
         return mp_fail(error, "cannot start a thread for the probe");
     }
-    sleep_for(SETTLE_US);
+    clock_sleep_until(clock_us() + SETTLE_US);
     mp_machine before = mp_machine_read();
     uint64_t t0_us = clock_us();
     mp_timers_begin(timers, t0_us);
-    sleep_for(shell->options.probe_ms * 1000u);
+    clock_sleep_until(t0_us + shell->options.probe_ms * 1000u);
     shell->duration_us = clock_us() - t0_us;
     mp_machine after = mp_machine_read();
     mp_timers_stop(timers, &found);

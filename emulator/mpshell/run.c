@@ -1,7 +1,6 @@
 #include "emulator/mpshell/run.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -135,15 +134,12 @@ bool mp_setup_output(mp_shell *shell, char error[MP_ERROR_SIZE]) {
 }
 
 void mp_setup_free(mp_shell *shell) {
-    for (size_t k = 0; k < shell->link_count; k++) {
-        mp_direction *both[2] = {&shell->paths[k].up, &shell->paths[k].down};
-        for (size_t d = 0; d < 2; d++) {
-            link_free(both[d]->link);
-            free(both[d]->log);
-        }
-        link_parts_free(&shell->paths[k].up.parts);
-        link_parts_free(&shell->paths[k].down.parts);
+    for (size_t i = 0; i < 2 * shell->link_count; i++) {
+        link_free(mp_direction_at(shell, i)->link);
+        free(mp_direction_at(shell, i)->log);
     }
+    for (size_t i = 0; i < 2 * shell->link_count; i++)
+        link_parts_free(&mp_direction_at(shell, i)->parts);
     for (size_t i = 0; i < shell->trace_count; i++) {
         link_trace_free(&shell->traces[i].trace);
         free(shell->traces[i].path);

@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define CONNECT_US 5000000u
 #define ANSWER_US  10000000u

@@ -1,8 +1,5 @@
 /* saturatr: records what several links can carry, as traces. See docs/reference/saturatr.md. */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "base/wait.h"

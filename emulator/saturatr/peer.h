@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "emulator/saturatr/auth.h"
 #include "emulator/saturatr/ledger.h"
 #include "emulator/saturatr/sizes.h"
 #include "emulator/saturatr/socket.h"

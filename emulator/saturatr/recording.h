@@ -6,8 +6,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include <jansson.h>
-
 #include "emulator/saturatr/clock.h"
 #include "emulator/saturatr/convert.h"
 #include "emulator/saturatr/ledger.h"

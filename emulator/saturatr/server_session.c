@@ -2,7 +2,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define SETUP_US    30000000u  /* time from the client's request to its go */

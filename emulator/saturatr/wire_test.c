@@ -1,6 +1,5 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <string.h>
 
 #include "tests/unit.h"
 #include "emulator/link/rng.h"

@@ -1,4 +1,3 @@
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +5,6 @@
 #include "emulator/sim/members.h"
 #include "emulator/sim/random.h"
 #include "emulator/sim/sim.h"
-#include "schemes/quic_settings.h"
 #include "server/report.h"
 
 /* ---- the player's transport: that of player/transport_quic.c with the simulator's network in place of sockets ---- */

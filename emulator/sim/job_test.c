@@ -1,7 +1,6 @@
 #include "tests/unit.h"
 #include "emulator/sim/job.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define PATHS                                                                                                          \

@@ -1,7 +1,6 @@
 #include "emulator/sim/random.h"
 
 #include <stddef.h>
-#include <string.h>
 #include <time.h>
 
 #include <gnutls/crypto.h>

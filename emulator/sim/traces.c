@@ -1,5 +1,4 @@
 /* Traces of a run, and traces that the process keeps for later runs. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -2,7 +2,6 @@
 
 #include <netinet/in.h>
 #include <stddef.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include <linux/mptcp.h>

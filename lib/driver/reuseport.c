@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <linux/filter.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "xlink/deployment.h"

@@ -1,4 +1,3 @@
-#include <string.h>
 
 #include "tests/unit.h"
 #include "schemes/path_grammars.h"

@@ -1,7 +1,6 @@
 /* The server's HTTP/1.1 service with its sockets, over the loopback interface, on a clock set by the input. Several
  * clients send any bytes, in pieces, and may not read. Properties: the service's data begin like a response;
  * connections and time limits end; no descriptor stays open. */
-#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,7 +1,5 @@
 #include "connection/acks.h"
 
-#include <string.h>
-
 #include "connection/connection.h"
 #include "connection/key_update.h"
 #include "connection/path_table.h"

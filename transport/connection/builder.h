@@ -6,7 +6,6 @@
 #include "crypto/crypto.h"
 #include "path/path.h"
 #include "wire/cursor.h"
-#include "wire/packet.h"
 
 typedef struct {
     xl_connection *c;

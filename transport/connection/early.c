@@ -1,7 +1,5 @@
 #include "connection/early.h"
 
-#include <string.h>
-
 #include "connection/acks.h"
 #include "connection/connection.h"
 #include "connection/path_table.h"

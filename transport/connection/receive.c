@@ -1,8 +1,6 @@
 /* An incoming datagram: its packets are unprotected and authenticated, and their frames processed one by one. */
 #include "connection/receive.h"
 
-#include <string.h>
-
 #include "connection/acks.h"
 #include "connection/connection.h"
 #include "connection/early.h"

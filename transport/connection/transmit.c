@@ -3,7 +3,6 @@
 #include "connection/transmit.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "connection/builder.h"
 #include "connection/connection.h"

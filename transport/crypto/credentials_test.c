@@ -1,5 +1,4 @@
 /* Credentials: seeded self-signed certificates, and the certificates that a client with CA certificates accepts. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

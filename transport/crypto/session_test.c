@@ -1,8 +1,6 @@
 #include "tests/unit.h"
 #include "crypto/session.h"
 
-#include <string.h>
-
 static const uint8_t text[] = "h3 and parameters, data, settings, a token";
 
 static size_t write_one(uint8_t *buf, size_t cap) {

@@ -1,7 +1,6 @@
 /* Accepts 0-RTT data once for each ticket (RFC 8446 section 8.1, RFC 9001 section 9.2), independent of the clock. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "crypto/tls_internal.h"

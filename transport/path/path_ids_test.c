@@ -1,5 +1,4 @@
 /* Path IDs: limits, unique IDs, connection IDs per path, abandonment. */
-#include <string.h>
 
 #include "tests/unit.h"
 #include "path/path_ids.h"

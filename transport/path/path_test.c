@@ -1,5 +1,4 @@
 /* A path and a packet number space on their own. */
-#include <string.h>
 
 #include "tests/unit.h"
 #include "path/path.h"

@@ -1,4 +1,3 @@
-#include <string.h>
 
 #include "tests/unit.h"
 #include "reinjection/gate.h"

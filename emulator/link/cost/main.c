@@ -2,7 +2,6 @@
  * a time every 6 ms over 12 Mbps, and prints how many arrived and departed. bench/links.py counts its instructions. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"

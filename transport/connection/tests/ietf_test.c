@@ -3,7 +3,6 @@
 #include "testing/pair.h"
 
 #include "connection/acks.h"
-#include "connection/key_update.h"
 #include "connection/own_cids.h"
 #include "connection/path_table.h"
 #include "wire/frame.h"

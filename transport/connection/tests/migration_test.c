@@ -1,6 +1,5 @@
 /* Migration by the letter of RFC 9000 sections 8.2 and 9: what the peer forbids, what is validated before, and when
  * connection IDs are retired. */
-#include "connection/migration.h"
 #include "testing/pair.h"
 
 static void start(pair *p) {
