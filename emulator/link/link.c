@@ -145,7 +145,8 @@ static void pass_opportunities(emulated_link *link, uint64_t t) {
         return;
     if (link->set.log)
         for (uint64_t k = link->next_opportunity; k < end; k++)
-            link_log_opportunity(link->set.log, opportunity_us(link, k) / 1000, link->set.opportunity_bytes);
+            link_log_line(link->set.log, opportunity_us(link, k) / 1000, LINK_LOG_OPPORTUNITY,
+                          link->set.opportunity_bytes);
     link->next_opportunity = end;
 }
 
@@ -166,9 +167,9 @@ static void log_drops(emulated_link *link, const drops *before, uint64_t t) {
     uint64_t cross_packets = now.cross_packets - before->cross_packets, packets = now.packets - before->packets;
     uint64_t cross_bytes = now.cross_bytes - before->cross_bytes, bytes = now.bytes - before->bytes;
     if (cross_packets > 0)
-        link_log_cross_drop(link->set.log, t / 1000, cross_packets, cross_bytes);
+        link_log_line2(link->set.log, t / 1000, LINK_LOG_CROSS_DROP, cross_packets, cross_bytes);
     if (packets > cross_packets)
-        link_log_drop(link->set.log, t / 1000, packets - cross_packets, bytes - cross_bytes);
+        link_log_line2(link->set.log, t / 1000, LINK_LOG_DROP, packets - cross_packets, bytes - cross_bytes);
 }
 
 static link_packet *dequeue(emulated_link *link, uint64_t t) {
@@ -189,16 +190,14 @@ static void complete(emulated_link *link, link_packet *packet, uint64_t t) {
     }
     link->stats.cross_departed++;
     link->stats.cross_departed_bytes += link_packet_bytes(packet);
-    if (link->set.log)
-        link_log_cross_departure(link->set.log, t / 1000, link_packet_bytes(packet));
+    link_log_line(link->set.log, t / 1000, LINK_LOG_CROSS_DEPARTURE, link_packet_bytes(packet));
     link_pool_put(link->set.pool, packet);
 }
 
 /* Serves the queue with the next opportunity, which is at time t. */
 static void serve_opportunity(emulated_link *link, uint64_t t) {
     uint32_t left = link->set.opportunity_bytes;
-    if (link->set.log)
-        link_log_opportunity(link->set.log, t / 1000, left);
+    link_log_line(link->set.log, t / 1000, LINK_LOG_OPPORTUNITY, left);
     link->next_opportunity++;
     while (left > 0) {
         if (!link->in_transit) {
@@ -229,8 +228,7 @@ static void join_queue(emulated_link *link, link_packet *packet, uint64_t t) {
 /* The packet arrives at the queue, or bypasses it. */
 static void arrive(emulated_link *link, link_packet *packet, uint64_t t) {
     packet->arrival_us = t;
-    if (link->set.log)
-        link_log_arrival(link->set.log, t / 1000, link_packet_bytes(packet));
+    link_log_line(link->set.log, t / 1000, LINK_LOG_ARRIVAL, link_packet_bytes(packet));
     if (packet->direct && is_idle(link) && link->served_us != t) {
         link_fifo_push(&link->delivered, packet);
         return;
@@ -251,8 +249,7 @@ static void arrive_cross(emulated_link *link, uint64_t t) {
     link_cross_fill(&link->cross, packet);
     packet->is_cross = true;
     packet->arrival_us = t;
-    if (link->set.log)
-        link_log_cross_arrival(link->set.log, t / 1000, link_packet_bytes(packet));
+    link_log_line(link->set.log, t / 1000, LINK_LOG_CROSS_ARRIVAL, link_packet_bytes(packet));
     join_queue(link, packet, t);
 }
 
@@ -317,20 +314,17 @@ static void give_up_in_air(void *user, link_packet *packet, uint64_t t) {
     emulated_link *link = user;
     if (packet->is_cross) {
         link->stats.cross_drops++;
-        if (link->set.log)
-            link_log_cross_drop(link->set.log, t / 1000, 1, link_packet_bytes(packet));
+        link_log_line2(link->set.log, t / 1000, LINK_LOG_CROSS_DROP, 1, link_packet_bytes(packet));
     } else {
         link->stats.retry_drops++;
-        if (link->set.log)
-            link_log_drop(link->set.log, t / 1000, 1, link_packet_bytes(packet));
+        link_log_line2(link->set.log, t / 1000, LINK_LOG_DROP, 1, link_packet_bytes(packet));
     }
     link_pool_put(link->set.pool, packet);
 }
 
 static void log_transmission(void *user, uint64_t t, uint64_t bytes) {
     const emulated_link *link = user;
-    if (link->set.log)
-        link_log_opportunity(link->set.log, t / 1000, bytes);
+    link_log_line(link->set.log, t / 1000, LINK_LOG_OPPORTUNITY, bytes);
 }
 
 static void join_air(emulated_link *link) {
@@ -496,8 +490,7 @@ void link_passed(emulated_link *link, link_packet *packet, uint64_t now) {
     link->stats.departed_bytes += bytes;
     link->stats.queueing_us = now - packet->arrival_us;
     link_lateness_record(&link->lateness, now > packet->due_us ? now - packet->due_us : 0);
-    if (link->set.log)
-        link_log_departure(link->set.log, now / 1000, bytes, now / 1000 - packet->arrival_us / 1000);
+    link_log_line2(link->set.log, now / 1000, LINK_LOG_DEPARTURE, bytes, now / 1000 - packet->arrival_us / 1000);
 }
 
 void link_departed(emulated_link *link, link_packet *packet, uint64_t now) {

@@ -17,13 +17,13 @@ void link_log_flush(link_log *log) {
     }
 }
 
-/* Writes "T k a" or "T k a b". By hand, because lines are the hot path of a busy link. */
-static void put_line(link_log *log, uint64_t t_ms, char kind, uint64_t a, const uint64_t *b) {
+/* By hand, because lines are the hot path of a busy link. */
+void link_log_put(link_log *log, uint64_t t_ms, link_log_kind kind, uint64_t a, const uint64_t *b) {
     if (log->used + LONGEST_LINE > sizeof log->buffer)
         link_log_flush(log);
     char *at = number_put(log->buffer + log->used, t_ms);
     *at++ = ' ';
-    *at++ = kind;
+    *at++ = (char)kind;
     *at++ = ' ';
     at = number_put(at, a);
     if (b) {
@@ -70,32 +70,4 @@ void link_log_header(link_log *log, const char *direction, const char *trace, co
     end_line(log);
     put_text(log, "# base timestamp: 0");
     end_line(log);
-}
-
-void link_log_opportunity(link_log *log, uint64_t t_ms, uint64_t bytes) {
-    put_line(log, t_ms, '#', bytes, NULL);
-}
-
-void link_log_arrival(link_log *log, uint64_t t_ms, uint32_t bytes) {
-    put_line(log, t_ms, '+', bytes, NULL);
-}
-
-void link_log_departure(link_log *log, uint64_t t_ms, uint32_t bytes, uint64_t delay_ms) {
-    put_line(log, t_ms, '-', bytes, &delay_ms);
-}
-
-void link_log_drop(link_log *log, uint64_t t_ms, uint64_t packets, uint64_t bytes) {
-    put_line(log, t_ms, 'd', packets, &bytes);
-}
-
-void link_log_cross_arrival(link_log *log, uint64_t t_ms, uint32_t bytes) {
-    put_line(log, t_ms, 'c', bytes, NULL);
-}
-
-void link_log_cross_departure(link_log *log, uint64_t t_ms, uint32_t bytes) {
-    put_line(log, t_ms, 's', bytes, NULL);
-}
-
-void link_log_cross_drop(link_log *log, uint64_t t_ms, uint64_t packets, uint64_t bytes) {
-    put_line(log, t_ms, 'x', packets, &bytes);
 }

@@ -30,18 +30,31 @@ typedef struct {
     char buffer[32768];
 } link_log;
 
+/* The lines of numbers. */
+typedef enum {
+    LINK_LOG_OPPORTUNITY = '#',
+    LINK_LOG_ARRIVAL = '+',
+    LINK_LOG_DEPARTURE = '-',
+    LINK_LOG_DROP = 'd',
+    LINK_LOG_CROSS_ARRIVAL = 'c',
+    LINK_LOG_CROSS_DEPARTURE = 's',
+    LINK_LOG_CROSS_DROP = 'x',
+} link_log_kind;
+
 void link_log_init(link_log *log, link_log_sink *sink, void *context);
 /* Writes the opening comment lines. direction is "Uplink" or "Downlink"; newlines in the texts become spaces. */
 void link_log_header(link_log *log, const char *direction, const char *trace, const char *log_name,
                      const char *command_line, const char *queue, uint64_t init_epoch_ms);
-/* bytes: what the opportunity can deliver; for Wi-Fi, what arrived of a transmission. */
-void link_log_opportunity(link_log *log, uint64_t t_ms, uint64_t bytes);
-void link_log_arrival(link_log *log, uint64_t t_ms, uint32_t bytes);
-void link_log_departure(link_log *log, uint64_t t_ms, uint32_t bytes, uint64_t delay_ms);
-void link_log_cross_arrival(link_log *log, uint64_t t_ms, uint32_t bytes);
-void link_log_cross_departure(link_log *log, uint64_t t_ms, uint32_t bytes);
-void link_log_cross_drop(link_log *log, uint64_t t_ms, uint64_t packets, uint64_t bytes);
-void link_log_drop(link_log *log, uint64_t t_ms, uint64_t packets, uint64_t bytes);
+void link_log_put(link_log *log, uint64_t t_ms, link_log_kind kind, uint64_t a, const uint64_t *b); /* for these: */
+/* Writes "T kind a", or "T kind a b". Without a log (NULL) nothing. */
+static inline void link_log_line(link_log *log, uint64_t t_ms, link_log_kind kind, uint64_t a) {
+    if (log)
+        link_log_put(log, t_ms, kind, a, NULL);
+}
+static inline void link_log_line2(link_log *log, uint64_t t_ms, link_log_kind kind, uint64_t a, uint64_t b) {
+    if (log)
+        link_log_put(log, t_ms, kind, a, &b);
+}
 /* Passes buffered lines to the sink. */
 void link_log_flush(link_log *log);
 

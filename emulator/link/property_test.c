@@ -81,8 +81,8 @@ typedef struct {
 static uint64_t capacity(const link_watch *w, uint64_t t) {
     const link_trace *trace = &w->bench->trace;
     uint64_t offset = w->config->start_offset_ms * 1000;
-    uint64_t before = offset == 0 ? 0 : link_trace_count_until_us(trace, offset - 1);
-    uint64_t until = link_trace_count_until_us(trace, t + offset);
+    uint64_t before = offset == 0 ? 0 : link_trace_count_near(trace, 0, offset - 1);
+    uint64_t until = link_trace_count_near(trace, 0, t + offset);
     uint64_t most = w->config->once && trace->at_ms ? trace->count : UINT64_MAX;
     before = before < most ? before : most;
     until = until < most ? until : most;

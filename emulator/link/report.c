@@ -20,13 +20,10 @@ json_t *link_report_text(const char *value) {
 }
 
 json_t *link_report_lateness(const link_lateness *lateness) {
-    json_t *object = json_object();
-    json_object_set_new(object, "p50", number(link_lateness_quantile(lateness, 0.50)));
-    json_object_set_new(object, "p99", number(link_lateness_quantile(lateness, 0.99)));
-    json_object_set_new(object, "max", number(lateness->max_us));
-    json_object_set_new(object, "over_1ms", number(lateness->over_1ms));
-    json_object_set_new(object, "count", number(lateness->count));
-    return object;
+    const json_int_t p50 = (json_int_t)link_lateness_quantile(lateness, 0.50);
+    const json_int_t p99 = (json_int_t)link_lateness_quantile(lateness, 0.99);
+    return json_pack("{s:I,s:I,s:I,s:I,s:I}", "p50", p50, "p99", p99, "max", (json_int_t)lateness->max_us, "over_1ms",
+                     (json_int_t)lateness->over_1ms, "count", (json_int_t)lateness->count);
 }
 
 json_t *link_report(const emulated_link *link, const char *trace, const char *trace_sha256) {

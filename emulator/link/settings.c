@@ -325,7 +325,7 @@ static const char *find_cross_problem(const link_settings *s) {
                                                                   : NULL;
 }
 
-static bool check(const link_settings settings[2], bool is_path, char *error, size_t error_size) {
+bool link_settings_check(const link_settings settings[2], bool is_path, char *error, size_t error_size) {
     for (int way = 0; way < 2; way++) {
         const link_settings *s = &settings[way];
         const link_config *c = &s->config;
@@ -356,14 +356,6 @@ static bool check(const link_settings settings[2], bool is_path, char *error, si
             return error_set(error, error_size, "%slink: %s", ways[way], with);
     }
     return true;
-}
-
-bool link_settings_check(const link_settings settings[2], char *error, size_t error_size) {
-    return check(settings, true, error, error_size);
-}
-
-bool link_settings_check_bottleneck(const link_settings settings[2], char *error, size_t error_size) {
-    return check(settings, false, error, error_size);
 }
 
 void link_settings_free(link_settings settings[2]) {

@@ -54,12 +54,9 @@ extern const setting link_setting_rows[];
  * begins with the key, if the key is unknown or given twice, or its value is invalid. Traces and queues are checked
  * when they are loaded and made. */
 bool link_settings_set(link_settings settings[2], const char *key, const char *value, char *error, size_t error_size);
-/* Checks the keys together: up and down, or wifi, and one of delay, delay-trace and light-trace are required. False
- * with one sentence in error. */
-bool link_settings_check(const link_settings settings[2], char *error, size_t error_size);
-/* The same for a bottleneck: rate, or up and down, is required, a delay optional; nat, wifi, paging and via are
- * invalid. */
-bool link_settings_check_bottleneck(const link_settings settings[2], char *error, size_t error_size);
+/* Checks the keys together. A path needs up and down, or wifi, and one of delay, delay-trace and light-trace. A
+ * bottleneck needs rate, or up and down; nat, wifi, paging and via are invalid. False with one sentence in error. */
+bool link_settings_check(const link_settings settings[2], bool is_path, char *error, size_t error_size);
 /* Values set in `top` override those in `base`, per direction. Frees `top`. False if there is no memory. */
 bool link_settings_override(link_settings base[2], link_settings top[2]);
 void link_settings_free(link_settings settings[2]);

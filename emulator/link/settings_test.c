@@ -76,7 +76,7 @@ TEST_WITH(every_key_is_read, NULL, done) {
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (!set(keys[i][0], keys[i][1]))
             fail_msg("%s", error);
-    assert_true(link_settings_check(settings, error, sizeof error));
+    assert_true(link_settings_check(settings, true, error, sizeof error));
     for (size_t way = 0; way < 2; way++) {
         link_config c = link_settings_config(&settings[way], 100);
         assert_true(c.once && c.hold_delay && c.onoff.is_random);
@@ -110,19 +110,19 @@ TEST_WITH(a_light_trace_stands_in_the_place_of_a_delay, NULL, done) {
     assert_true(set("down", "d"));
     assert_true(set("light-gap", "20"));
     assert_true(set("delay", "5"));
-    assert_false(link_settings_check(settings, error, sizeof error));
+    assert_false(link_settings_check(settings, true, error, sizeof error));
     assert_string_equal(error, "uplink: light-gap goes with a light-trace");
     assert_true(set("light-trace", "l"));
-    assert_false(link_settings_check(settings, error, sizeof error));
+    assert_false(link_settings_check(settings, true, error, sizeof error));
     assert_string_equal(error, "uplink: delay and light-trace exclude each other");
     assert_true(link_settings_set(top, "light-trace", "m", error, sizeof error));
     assert_true(link_settings_override(settings, top));
-    assert_true(link_settings_check(settings, error, sizeof error));
+    assert_true(link_settings_check(settings, true, error, sizeof error));
     assert_string_equal(settings[1].light_trace, "m");
     assert_int_equal(settings[1].config.light.gap_us, 20000);
     assert_true(link_settings_set(top, "delay", "6", error, sizeof error));
     assert_true(link_settings_override(settings, top));
-    assert_true(link_settings_check(settings, error, sizeof error));
+    assert_true(link_settings_check(settings, true, error, sizeof error));
     assert_true(!settings[1].light_trace && settings[1].config.light.gap_us == 0);
     assert_true(link_settings_names_file("up_light_trace") && link_settings_names_file("size_latency"));
     assert_false(link_settings_names_file("light_gap_ms"));
@@ -235,7 +235,7 @@ TEST_WITH(keys_are_checked_together, NULL, done) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         for (size_t k = 0; k < 4 && cases[i].keys[k][0]; k++)
             assert_true(set(cases[i].keys[k][0], cases[i].keys[k][1]));
-        assert_false(link_settings_check(settings, error, sizeof error));
+        assert_false(link_settings_check(settings, true, error, sizeof error));
         assert_memory_equal(error, cases[i].sentence, strlen(cases[i].sentence));
         link_settings_free(settings);
     }
@@ -244,11 +244,11 @@ TEST_WITH(keys_are_checked_together, NULL, done) {
 TEST_WITH(wifi_stands_in_the_place_of_traces, NULL, done) {
     set("delay", "1");
     set("wifi", "congested");
-    assert_true(link_settings_check(settings, error, sizeof error));
+    assert_true(link_settings_check(settings, true, error, sizeof error));
     assert_string_equal(link_settings_trace(&settings[0]), "65000000bps");
     set("up", "u");
     assert_string_equal(link_settings_trace(&settings[0]), "65000000bps");
-    assert_false(link_settings_check_bottleneck(settings, error, sizeof error));
+    assert_false(link_settings_check(settings, false, error, sizeof error));
 }
 
 TEST_WITH(reports_say_what_differs, NULL, done) {

@@ -223,7 +223,3 @@ uint64_t link_trace_count_near(const link_trace *trace, uint64_t near, uint64_t 
 uint64_t link_trace_begun_us(const link_trace *trace, uint64_t t_us, uint64_t rate_bps) {
     return ((uint64_t)((wide)t_us * trace->rate_bps % US_BITS) + rate_bps / 2) / rate_bps;
 }
-
-uint64_t link_trace_count_until_us(const link_trace *trace, uint64_t t_us) {
-    return link_trace_count_near(trace, 0, t_us);
-}

@@ -38,12 +38,10 @@ void link_trace_free(link_trace *trace);
 /* Returns the time of opportunity number k, in us of trace time. */
 uint64_t link_trace_opportunity_us(const link_trace *trace, uint64_t k);
 /* Returns how many opportunities are at or before trace time t_us, which is the number of the first one after it. A
- * binary search, for any t_us. */
-uint64_t link_trace_count_until_us(const link_trace *trace, uint64_t t_us);
+ * binary search, in fewer steps if `near`, any number, is slightly below the result. */
+uint64_t link_trace_count_near(const link_trace *trace, uint64_t near, uint64_t t_us);
 /* For a constant rate: time that rate_bps takes for the passed part of the next opportunity at t_us, rounded. */
 uint64_t link_trace_begun_us(const link_trace *trace, uint64_t t_us, uint64_t rate_bps);
-/* The same as link_trace_count_until_us(), in fewer steps if `near`, any number, is slightly below the result. */
-uint64_t link_trace_count_near(const link_trace *trace, uint64_t near, uint64_t t_us);
 
 /* Loads a trace: `given` if that is a rate, else the file at path `file`, which `given` names in messages. sha256: of
  * the rate's or the file's text, in hex. False with one sentence in error. */

@@ -138,8 +138,8 @@ TEST(counts_as_a_walk_over_the_opportunities_does) {
         for (uint64_t t = 0; t < 100; t++) {
             while (link_trace_opportunity_us(&trace, walked) <= 1000 * t)
                 walked++;
-            assert_int_equal(link_trace_count_until_us(&trace, 1000 * t), walked);
-            assert_int_equal(link_trace_count_until_us(&trace, 1000 * t + 999), walked);
+            assert_int_equal(link_trace_count_near(&trace, 0, 1000 * t), walked);
+            assert_int_equal(link_trace_count_near(&trace, 0, 1000 * t + 999), walked);
             for (uint64_t near = 0; near < walked + 20; near++)
                 assert_int_equal(link_trace_count_near(&trace, near, 1000 * t), walked);
         }

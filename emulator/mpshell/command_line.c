@@ -135,12 +135,12 @@ static bool check_paths(const mp_options *options, char *error, size_t error_siz
         return error_set(error, error_size, "no path; give --path NAME:up=TRACE,down=TRACE,delay=MS at least once");
     for (size_t i = 0; i < options->path_count; i++) {
         const mp_path_options *path = &options->paths[i];
-        if (!link_settings_check(path->settings, reason, sizeof reason))
+        if (!link_settings_check(path->settings, true, reason, sizeof reason))
             return error_set(error, error_size, "path %s: %s", path->name, reason);
     }
     for (size_t i = 0; i < options->bottleneck_count; i++) {
         const mp_path_options *bottleneck = &options->bottlenecks[i];
-        if (!link_settings_check_bottleneck(bottleneck->settings, reason, sizeof reason))
+        if (!link_settings_check(bottleneck->settings, false, reason, sizeof reason))
             return error_set(error, error_size, "bottleneck %s: %s", bottleneck->name, reason);
     }
     return true;

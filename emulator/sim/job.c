@@ -191,9 +191,8 @@ static bool take_path(parser *p, const path_list *list, json_t *object, size_t i
     }
     if (list->all[i].name[0] == '\0')
         return sim_fail(p->error, "%sname is missing", where);
-    bool (*check)(const link_settings *, char *, size_t) =
-        list->are_paths ? link_settings_check : link_settings_check_bottleneck;
-    return check(list->all[i].settings, reason, sizeof reason) || sim_fail(p->error, "%s%s", where, reason);
+    return link_settings_check(list->all[i].settings, list->are_paths, reason, sizeof reason) ||
+           sim_fail(p->error, "%s%s", where, reason);
 }
 
 static bool take_list(parser *p, const path_list *list, size_t most) {

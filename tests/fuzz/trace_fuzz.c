@@ -15,7 +15,7 @@ static void check_trace(fuzz_input *in) {
         FUZZ_CHECK(trace.count >= 1 && trace.period_ms >= 1 && trace.period_ms == trace.at_ms[trace.count - 1]);
         for (size_t i = 1; i < trace.count; i++)
             FUZZ_CHECK(trace.at_ms[i - 1] <= trace.at_ms[i]);
-        uint64_t k = link_trace_count_until_us(&trace, at);
+        uint64_t k = link_trace_count_near(&trace, 0, at);
         FUZZ_CHECK(link_trace_opportunity_us(&trace, k) > at);
         FUZZ_CHECK(k == 0 || link_trace_opportunity_us(&trace, k - 1) <= at);
         fuzz_note_number(k);
@@ -82,7 +82,7 @@ static void check_rate(fuzz_input *in) {
     if (link_trace_parse_rate(text, &rate)) {
         FUZZ_CHECK(rate >= 1 && rate <= LINK_TRACE_MAX_RATE_BPS);
         link_trace trace = link_trace_constant(rate);
-        uint64_t k = link_trace_count_until_us(&trace, at);
+        uint64_t k = link_trace_count_near(&trace, 0, at);
         FUZZ_CHECK(link_trace_opportunity_us(&trace, k) > at);
         FUZZ_CHECK(k == 0 || link_trace_opportunity_us(&trace, k - 1) <= at);
         fuzz_note_number(k);
@@ -156,7 +156,7 @@ static void check_settings(fuzz_input *in) {
     }
     FUZZ_CHECK(link_settings_override(settings, top));
     error[0] = 0;
-    FUZZ_CHECK(link_settings_check(settings, error, sizeof error) || error[0] != 0);
+    FUZZ_CHECK(link_settings_check(settings, true, error, sizeof error) || error[0] != 0);
     json_t *path = json_object(), *direction = json_object();
     link_settings_report_path(settings, path);
     link_settings_report(&settings[0], direction);

@@ -32,7 +32,7 @@ static bool read_keys(link_settings settings[2], char **keys, char *error) {
            link_settings_set(settings, "down", rate, error, ERROR_BYTES) &&
            (settings[0].light_trace || settings[0].delay_trace ||
             link_settings_set(settings, "delay", delay, error, ERROR_BYTES)) &&
-           link_settings_check(settings, error, ERROR_BYTES);
+           link_settings_check(settings, true, error, ERROR_BYTES);
 }
 
 /* UDP over IPv4, with no checksum. */
