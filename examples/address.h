@@ -1,6 +1,5 @@
 /* Parsing of the examples' command lines. An error ends the program with a sentence and status 2. */
-#ifndef EXAMPLES_ADDRESS_H
-#define EXAMPLES_ADDRESS_H
+#pragma once
 
 #include <arpa/inet.h>
 #include <limits.h>
@@ -36,5 +35,3 @@ static inline unsigned long long number_parse(const char *text) {
     }
     return number;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* HTTP/1.1 over stream sockets: what the transports tcp, mptcp and stream have in common. A stream socket carries one
  * request at a time, so `concurrency` requests take as many persistent connections. */
-#ifndef PLAYER_HTTP1_CLIENT_H
-#define PLAYER_HTTP1_CLIENT_H
+#pragma once
 
 #include "player/transport.h"
 
@@ -38,5 +37,3 @@ void http1_client_close(player_transport *, uint64_t now);
 
 /* Samples every connected socket. */
 void http1_client_sample(http1_client *);
-
-#endif

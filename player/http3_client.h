@@ -1,7 +1,6 @@
 /* The player's side of HTTP/3 over libxlink, sans-IO: endpoint, connection, session and requests of one player. The
  * driver (player/transport_quic.c, emulator/sim) owns the datagrams and the time. */
-#ifndef PLAYER_HTTP3_CLIENT_H
-#define PLAYER_HTTP3_CLIENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ void http3_client_add_path(http3_client *, size_t i, uint64_t now);
 bool http3_client_request(http3_client *, uint64_t id, uint64_t first, uint64_t last, uint64_t now);
 void http3_client_path_stats(const http3_client *, player_path_stats *stats);
 json_t *http3_client_summary(const http3_client *);
-
-#endif

@@ -1,7 +1,6 @@
 /* Shared by the files of the player's HTTP/3 client: http3_client.c (connections), http3_requests.c (requests) and
  * http3_paths.c (paths). */
-#ifndef PLAYER_HTTP3_CLIENT_INTERNAL_H
-#define PLAYER_HTTP3_CLIENT_INTERNAL_H
+#pragma once
 
 #include "http/http3.h"
 #include "player/http3_client.h"
@@ -86,5 +85,3 @@ void http3_client_add_path_stats(const http3_client *, player_path_stats *);
 /* Time of the next path event; XL_NEVER: none, or not connected. */
 uint64_t http3_client_next_event(const http3_client *);
 void http3_client_apply_event(http3_client *, const path_event *);
-
-#endif

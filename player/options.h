@@ -1,6 +1,5 @@
 /* The command line of xlink-player. */
-#ifndef PLAYER_OPTIONS_H
-#define PLAYER_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -34,5 +33,3 @@ bool player_options_choose_primary(player_options *, const char *primary, const 
 /* Call it after player_options_choose_primary(). Checks that path events name configured paths, that the scheme is
  * multipath and that no event adds the primary path. False with a phrase in error. */
 bool player_options_check_events(const player_options *, char *error, size_t cap);
-
-#endif

@@ -11,8 +11,7 @@
  *         player_step(now)
  *         while (player_wants(p, now, …))        hand the request to the transport, then player_requested()
  *     until player_over() */
-#ifndef PLAYER_PLAYER_H
-#define PLAYER_PLAYER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -141,5 +140,3 @@ typedef struct {
 /* For a run that has ended. */
 void player_summarise(const player *, player_summary *);
 const char *player_outcome_name(player_outcome);
-
-#endif

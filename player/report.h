@@ -1,6 +1,5 @@
 /* The player's events and summary as JSON objects: the format of the player's JSON Lines in every arena. */
-#ifndef PLAYER_REPORT_H
-#define PLAYER_REPORT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -12,5 +11,3 @@ const char *player_event_name(player_event_type);
 json_t *player_event_fields(const player_event *, uint64_t start_us);
 /* Returns the members of the "summary" record, to which the caller adds the transport's ("paths", …). */
 json_t *player_summary_fields(const player_summary *);
-
-#endif

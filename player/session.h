@@ -4,8 +4,7 @@
  *     player_session_start()
  *     until player_session_over(): player_session_step(now), wait until player_session_next_timeout()
  *     player_session_finish() */
-#ifndef PLAYER_SESSION_H
-#define PLAYER_SESSION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ bool player_session_over(const player_session *);
  * error[PLAYER_SESSION_ERROR_BYTES] has a sentence without full stop. */
 int player_session_finish(player_session *, uint64_t now, char *error);
 void player_session_free(player_session *);
-
-#endif

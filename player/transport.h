@@ -14,8 +14,7 @@
  * Only step() calls the callbacks, except watch(). They must not call back into the transport. Times are microseconds
  * of CLOCK_MONOTONIC. A further transport is one file that defines a
  * `const player_transport_ops player_transport_NAME`. */
-#ifndef PLAYER_TRANSPORT_H
-#define PLAYER_TRANSPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -131,5 +130,3 @@ const player_transport_ops *player_transport_find(const char *name);
 /* All transports, then NULL. The build makes this table of all `const player_transport_ops player_transport_NAME` in
  * this folder. */
 extern const player_transport_ops *const player_transports[];
-
-#endif

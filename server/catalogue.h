@@ -2,8 +2,7 @@
  *
  * Resources are /synthetic/<bytes> (content: video/video.h) and files, which are reached through a table of functions,
  * so the catalogue itself opens nothing. server/files.c has that table; a simulation has none. */
-#ifndef SERVER_CATALOGUE_H
-#define SERVER_CATALOGUE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,5 +81,3 @@ uint64_t catalogue_body_left(const catalogue_body *);
  * be reset. */
 ssize_t catalogue_body_read(catalogue_body *, uint8_t *buf, size_t cap);
 void catalogue_body_close(catalogue_body *);
-
-#endif

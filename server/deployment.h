@@ -1,6 +1,5 @@
 /* The server's part in a deployment, from --workers, --lb-config and --server-id. */
-#ifndef SERVER_DEPLOYMENT_H
-#define SERVER_DEPLOYMENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,5 +10,3 @@
  * Without a secret in the file the keys are derived from the configuration's random key. The caller frees *lb by
  * xl_lb_free(). out->worker is 0. False: error has a sentence. */
 bool server_deployment_open(const server_config *, xl_lb **lb, xl_deployment *out, char *error, size_t error_cap);
-
-#endif

@@ -4,8 +4,7 @@
  * is opened when bytes are read, and the most recently used ones stay open, up to SERVER_FILES_KEPT_OPEN. So clients
  * that request many files and read nothing use no descriptors. A read fails if the file was replaced, cut or
  * rewritten. */
-#ifndef SERVER_FILES_H
-#define SERVER_FILES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ void server_files_close(server_files *);
 bool server_files_release(server_files *);
 /* `files` must outlive the catalogue. */
 catalogue_files server_files_table(server_files *files);
-
-#endif

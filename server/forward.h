@@ -1,8 +1,7 @@
 /* Passes datagrams that reached the wrong worker on to the right one, over Unix datagram sockets. The kernel chooses
  * the worker by each datagram (lib/driver/reuseport.c), but for datagrams of one segmented send, or that a device
  * coalesced, by the first one only. */
-#ifndef SERVER_FORWARD_H
-#define SERVER_FORWARD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ bool forward_open(int *inbox, int *outbox);
 bool forward_send(int outbox, const xl_datagram *, const uint8_t *data);
 /* Takes the next datagram and marks it as forwarded. False: there is none. */
 bool forward_receive(int inbox, xl_datagram *, uint8_t data[FORWARD_DATAGRAM_MAX]);
-
-#endif

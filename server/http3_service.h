@@ -1,7 +1,6 @@
 /* The server's side of HTTP/3 over libxlink, sans-IO: it handles the events of an endpoint. The driver (server/quic.c,
  * emulator/sim) owns the datagrams and the time. */
-#ifndef SERVER_HTTP3_SERVICE_H
-#define SERVER_HTTP3_SERVICE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -38,5 +37,3 @@ void http3_service_finish(http3_service *, uint64_t now);
 /* After http3_service_finish(). */
 void http3_service_add_totals(const http3_service *, server_totals *);
 void http3_service_free(http3_service *); /* may be NULL */
-
-#endif

@@ -1,6 +1,5 @@
 /* The command line of xlink-server. */
-#ifndef SERVER_OPTIONS_H
-#define SERVER_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -13,5 +12,3 @@ bool server_options_parse(int argc, char **argv, server_config *out, char *error
 bool server_options_load_params(const server_config *base, server_config *out, char *error);
 /* Prints --help. */
 void server_options_print_usage(void);
-
-#endif

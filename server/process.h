@@ -1,7 +1,6 @@
 /* One serving process: the event loop, its services, its part of the log. xlink-server is one such process, or a parent
  * (server/workers.h) with several. */
-#ifndef SERVER_PROCESS_H
-#define SERVER_PROCESS_H
+#pragma once
 
 #include <signal.h>
 
@@ -49,5 +48,3 @@ bool server_start(server *, json_t *listening);
 /* Runs the loop until a signal ends it, then stops the services and adds up their totals. */
 void server_run(server *);
 void server_stop(server *, server_totals *);
-
-#endif

@@ -1,6 +1,5 @@
 /* The server's configuration and summary as JSON objects: the format of its JSON Lines in every arena. */
-#ifndef SERVER_REPORT_H
-#define SERVER_REPORT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -20,5 +19,3 @@ json_t *server_request_fields(uint64_t connection, uint64_t stream, const char *
 json_t *server_describe(const server_config *);
 /* Members of the "summary" record. */
 json_t *server_summary_fields(const server_totals *);
-
-#endif

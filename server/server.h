@@ -3,8 +3,7 @@
  * One thread, one epoll set. A service opens its sockets in start(), registers them with the loop, and is called when
  * one is ready and when its next timeout has come. catalogue_respond() in server/catalogue.h decides the answers of all
  * HTTP versions. */
-#ifndef SERVER_SERVER_H
-#define SERVER_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -116,5 +115,3 @@ int server_http1_listen(const server_config *, xl_addr *bound, char *error);
 
 extern const server_service_ops server_http1_service; /* server/http1_server.c */
 extern const server_service_ops server_quic_service;  /* server/quic.c */
-
-#endif

@@ -1,7 +1,6 @@
 /* For tests above the transport: datagrams between the endpoints of clients and of a server, in memory, on the test's
  * clock. */
-#ifndef RAILYARD_TESTS_AIR_H
-#define RAILYARD_TESTS_AIR_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,5 +64,3 @@ static inline void air_clear(air *a) {
     while (a->first)
         air_drop_first(a);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* C unit tests with cmocka. TEST(name) { ... } defines a test that registers itself. A test program is one source file
  * and ends with TEST_MAIN(setup, teardown), which runs its tests in the order of their lines. setup and teardown may be
  * NULL. */
-#ifndef RAILYARD_TESTS_UNIT_H
-#define RAILYARD_TESTS_UNIT_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,5 +63,3 @@ static inline void unit_register(int line, struct CMUnitTest test) {
     int main(void) {                                                                                                   \
         return _cmocka_run_group_tests("tests", unit_tests, unit_count, setup, teardown);                              \
     }
-
-#endif

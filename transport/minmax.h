@@ -1,6 +1,5 @@
 /* The smaller and the larger of two numbers, for all of the transport. */
-#ifndef XLINK_MINMAX_H
-#define XLINK_MINMAX_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@ static inline uint64_t xl_min(uint64_t a, uint64_t b) {
 static inline uint64_t xl_max(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
-
-#endif

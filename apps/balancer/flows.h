@@ -3,8 +3,7 @@
  * new until its client has used a CID of the server after the server has sent something. If the table is full, or half
  * of it is new flows, the new flow that was unused for the longest time is evicted. Established flows end only when
  * they are idle, or when their server is removed. */
-#ifndef BALANCER_FLOWS_H
-#define BALANCER_FLOWS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,5 +48,3 @@ uint64_t flows_expire(flows *, uint64_t now);
 /* Applies the servers' new indices of router_update(), and closes flows of removed servers. */
 void flows_move(flows *, const size_t moved[]);
 void flows_get_stats(const flows *, flows_stats *);
-
-#endif

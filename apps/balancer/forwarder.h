@@ -1,7 +1,6 @@
 /* The sockets of the balancer: one for all clients, one for each flow to its server, and one for probes to each server.
  */
-#ifndef BALANCER_FORWARDER_H
-#define BALANCER_FORWARDER_H
+#pragma once
 
 #include "balancer/flows.h"
 #include "balancer/health.h"
@@ -39,5 +38,3 @@ bool forwarder_update(forwarder *, const lb_file *, uint64_t now);
 
 const lb_file *forwarder_file(const forwarder *);
 void forwarder_get_stats(const forwarder *, forwarder_stats *, flows_stats *);
-
-#endif

@@ -5,8 +5,7 @@
  * was received from it for HEALTH_SILENT_INTERVALS intervals: no response, and no datagram for a client. It is up again
  * with the next datagram from it. Datagrams of clients do not count, because anybody can send some that no server
  * responds to. */
-#ifndef BALANCER_HEALTH_H
-#define BALANCER_HEALTH_H
+#pragma once
 
 #include "balancer/lb_file.h"
 
@@ -41,5 +40,3 @@ bool health_probe(health *, size_t server, const uint8_t random[2 * HEALTH_ID_BY
                   uint8_t probe[HEALTH_PROBE_BYTES]);
 /* Whether the datagram is the response to the server's last probe. */
 bool health_is_answer(const health *, size_t server, const uint8_t *data, size_t len);
-
-#endif

@@ -11,8 +11,7 @@
  *       a001: {address: "192.0.2.1:4433"}
  *       a002: {address: "192.0.2.2:4433", drain: true}  # keeps its connections, but gets no new ones
  */
-#ifndef BALANCER_LB_FILE_H
-#define BALANCER_LB_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ bool lb_file_read(const char *name, lb_file *out, char *error);
 bool lb_parse_server_id(const char *text, size_t bytes, uint8_t out[XL_LB_SERVER_ID_MAX]);
 /* Returns the codec of the file's configurations. NULL: out of memory. */
 xl_lb *lb_file_codec(const lb_file *);
-
-#endif

@@ -5,8 +5,7 @@
  * (Thaler, Ravishankar 1998): if a server joins or leaves, only its own share moves. A hash table of fixed size keeps
  * these choices for a while, so that a change does not split a handshake. Entries that collide overwrite each other;
  * then the hash decides again. */
-#ifndef BALANCER_ROUTER_H
-#define BALANCER_ROUTER_H
+#pragma once
 
 #include "balancer/lb_file.h"
 
@@ -39,5 +38,3 @@ void router_set_down(router *, size_t server, bool is_down);
 /* Replaces servers and configurations. moved[LB_SERVERS_MAX] receives the new index of each old one; SIZE_MAX: removed.
  * False: out of memory; nothing has changed. */
 bool router_update(router *, const lb_file *, size_t moved[]);
-
-#endif

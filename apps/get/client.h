@@ -1,7 +1,6 @@
 /* One connection that fetches a list of resources, over HTTP/3 or HTTP/0.9 (hq-interop), sans-IO, on the caller's
  * endpoint. It makes all requests at once, as far as the server's stream limit allows. */
-#ifndef GET_CLIENT_H
-#define GET_CLIENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ uint64_t get_client_next_timeout(const get_client *);
 void get_client_close(get_client *, const char *reason, uint64_t now);
 bool get_client_is_done(const get_client *); /* done() was called for all URLs */
 const xl_connection *get_client_connection(const get_client *);
-
-#endif

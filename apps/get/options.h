@@ -1,6 +1,5 @@
 /* The command line of xlink-get. */
-#ifndef GET_OPTIONS_H
-#define GET_OPTIONS_H
+#pragma once
 
 #include "base/random_key.h"
 #include "get/client.h"
@@ -35,5 +34,3 @@ typedef struct {
 bool get_options_parse(int argc, char **argv, get_options *, char *error);
 /* Prints --help. */
 void get_options_print_usage(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* The line with which xlink-get summarises a transfer. */
-#ifndef GET_SUMMARY_H
-#define GET_SUMMARY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ typedef struct {
 
 /* Writes "2 of 3 files, 5.00 MB in 1.43 s, 28.0 Mbit/s, over 2 paths: 3.10 MB by 10.0.0.2, 2.15 MB by 10.0.1.2" */
 void get_summary_text(const get_summary *, char text[GET_SUMMARY_BYTES]);
-
-#endif

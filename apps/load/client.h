@@ -1,6 +1,5 @@
 /* A client of xlink-load: an endpoint with one socket per path, one connection, sequential requests. */
-#ifndef LOAD_CLIENT_H
-#define LOAD_CLIENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,5 +65,3 @@ uint64_t load_client_next_timeout(const load_client *);
 bool load_client_is_over(const load_client *);
 void load_client_give_up(load_client *, uint64_t now); /* ends it, with LOAD_TIME_LIMIT unless it has an outcome */
 const load_result *load_client_result(const load_client *);
-
-#endif

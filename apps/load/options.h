@@ -1,6 +1,5 @@
 /* The command line of xlink-load. */
-#ifndef LOAD_OPTIONS_H
-#define LOAD_OPTIONS_H
+#pragma once
 
 #include "load/client.h"
 
@@ -18,5 +17,3 @@ typedef struct {
 bool load_options_parse(int argc, char **argv, load_options *, char *error);
 /* Prints --help. */
 void load_options_print_usage(void);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * A datagram starts with its number and the time of its send call (CLOCK_MONOTONIC ns), 8 bytes each, host order. send
  * and sink end with one JSON object on stdout. */
-#ifndef RAILYARD_FLOW_FLOW_H
-#define RAILYARD_FLOW_FLOW_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -45,5 +44,3 @@ uint32_t fl_header_bytes(const fl_options *options);
 double fl_cpu_s(void);
 /* Prints one sentence with errno and returns -1. */
 int fl_fail(const char *what);
-
-#endif

@@ -1,6 +1,5 @@
 /* The first root file system of a kernel, in memory: a cpio archive (the "newc" form of cpio(5)). */
-#ifndef EMULATOR_KERNEL_ARCHIVE_H
-#define EMULATOR_KERNEL_ARCHIVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,5 +9,3 @@
 bool vk_archive_add(FILE *archive, const char *name, unsigned mode, const void *text, size_t length);
 /* Appends the entry that ends an archive. */
 bool vk_archive_end(FILE *archive);
-
-#endif

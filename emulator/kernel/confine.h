@@ -8,8 +8,7 @@
  * - Landlock, which also prevents signals to other processes and access to their memory. It does not protect modes,
  *   owners and times of the user's files.
  * In addition, the process has no capabilities, and a process of root changes to the user that owns the folder. */
-#ifndef EMULATOR_KERNEL_CONFINE_H
-#define EMULATOR_KERNEL_CONFINE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ enum { VK_BY_MOUNTS = 1, VK_BY_LANDLOCK = 2 };
  * current directory. Returns which mechanisms protect the files (VK_BY_*, 0: none), or -1 with errno set if the folder
  * cannot be entered or a right cannot be dropped. */
 int vk_confine(const char *folder);
-
-#endif

@@ -1,8 +1,7 @@
 /* The job of the kernel's init, from vkernel: the file VK_JOB of the first root file system. Texts that end with NUL:
  * the folder inside on which the host's folder is mounted and in which COMMAND starts, the environment (NAME=VALUE), an
  * empty text, COMMAND and its arguments. */
-#ifndef EMULATOR_KERNEL_JOB_H
-#define EMULATOR_KERNEL_JOB_H
+#pragma once
 
 #define VK_JOB "/job"
 /* A variable of COMMAND's environment: the host's temporary folder is read-only inside; /run is the machine's. */
@@ -17,5 +16,3 @@
 /* The kernel's terminals for COMMAND's standard output and standard error; 0 is for its log. */
 #define VK_STDOUT_TERMINAL 1
 #define VK_STDERR_TERMINAL 2
-
-#endif

@@ -1,6 +1,5 @@
 /* Reads from outside a running time-travel kernel: its virtual time, and which program inside runs. */
-#ifndef EMULATOR_KERNEL_LOOK_H
-#define EMULATOR_KERNEL_LOOK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ bool vk_virtual_time(pid_t kernel, uint64_t address, uint64_t *ns);
  * processor time. Waits 0.1 s to 1 s for one that uses any. "a forked process": it has not started a program since its
  * fork, and its memory does not show the name. False: none used any. */
 bool vk_running_program(pid_t kernel, char name[VK_PROGRAM_SIZE]);
-
-#endif

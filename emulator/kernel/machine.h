@@ -1,7 +1,6 @@
 /* A time-travel kernel as a process of the host, from start to end. It leaves nothing behind: its memory and its first
  * root file system have no name in the host's file systems, and it ends with the process that started it. */
-#ifndef EMULATOR_KERNEL_MACHINE_H
-#define EMULATOR_KERNEL_MACHINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ const char *vk_memory_folder(uint64_t megabytes);
  * empty before, may have a remark. False with one sentence in error: it did not. SIGINT, SIGTERM and SIGHUP, which the
  * caller has blocked, end the machine; *interrupted is the signal's number, else 0. */
 bool vk_machine_run(const vk_machine *, int *status, int *interrupted, char *error);
-
-#endif

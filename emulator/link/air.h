@@ -14,8 +14,7 @@
  * silence the medium is at a random point of one of them.
  *
  * Sans-IO: times are us since t0. */
-#ifndef RAILYARD_LINK_AIR_H
-#define RAILYARD_LINK_AIR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -72,5 +71,3 @@ void link_air_step(link_air *air);
 void link_air_set_up(link_air *air, unsigned way, bool up, uint64_t t);
 void link_air_set_rate(link_air *air, unsigned way, uint64_t rate_bps);
 link_air_stats link_air_get_stats(const link_air *air, unsigned way);
-
-#endif

@@ -1,6 +1,5 @@
 /* For tests of links: one link with its trace, log and pool. Sizes are the link's, IP bytes + 4. */
-#ifndef RAILYARD_LINK_BENCH_H
-#define RAILYARD_LINK_BENCH_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -102,5 +101,3 @@ static inline void bench_check_balance(const link_bench *bench) {
                                                            s.nat_drops + s.retry_drops + s.inside_packets);
     assert_true(s.opportunities_used <= s.opportunities);
 }
-
-#endif

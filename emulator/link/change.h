@@ -1,6 +1,5 @@
 /* Changes that a link event makes to one direction of a path (docs/reference/links.md). */
-#ifndef RAILYARD_LINK_CHANGE_H
-#define RAILYARD_LINK_CHANGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ typedef struct {
 
 /* Makes the changes at `now`, in the order of the members. Values must be valid for the setters of link.h. */
 void link_change_apply(emulated_link *link, const link_change *change, uint64_t now);
-
-#endif

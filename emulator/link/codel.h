@@ -1,6 +1,5 @@
 /* The CoDel algorithm (RFC 8289, section 5) over one FIFO, for codel and for each flow of fq_codel. */
-#ifndef RAILYARD_LINK_CODEL_H
-#define RAILYARD_LINK_CODEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ typedef struct {
 /* Returns the next packet of the FIFO after CoDel's drops, which the queue counts; NULL if the FIFO is empty. */
 link_packet *link_codel_dequeue(link_codel *codel, const link_codel_parameters *parameters, link_queue *queue,
                                 link_fifo *fifo, uint64_t now);
-
-#endif

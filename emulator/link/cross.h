@@ -7,8 +7,7 @@
  *     profile:                      r over time, in place of one rate
  *
  * Sans-IO: times are us since t0. */
-#ifndef RAILYARD_LINK_CROSS_H
-#define RAILYARD_LINK_CROSS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ uint64_t link_cross_next(link_cross_state *state, uint64_t until);
 void link_cross_take(link_cross_state *state);
 /* Fills in the packet: headers of UDP over IPv4, of a separate flow. */
 void link_cross_fill(const link_cross_state *state, link_packet *packet);
-
-#endif

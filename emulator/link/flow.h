@@ -1,6 +1,5 @@
 /* The flow of an IP packet. */
-#ifndef RAILYARD_LINK_FLOW_H
-#define RAILYARD_LINK_FLOW_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -9,5 +8,3 @@
  * fragments and of IPv6 packets with extension headers are left out, so that all fragments of a packet have one flow.
  * Packets that are not IP or too short are one flow. */
 uint64_t link_flow_hash(const uint8_t *packet, size_t length, uint64_t perturbation);
-
-#endif

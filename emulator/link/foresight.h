@@ -8,8 +8,7 @@
  * link that is down delivers nothing.
  *
  * One prediction at a time: link_foresee(), then the packets inside, then any number of hypothetical packets. */
-#ifndef RAILYARD_LINK_FORESIGHT_H
-#define RAILYARD_LINK_FORESIGHT_H
+#pragma once
 
 #include "emulator/link/link.h"
 
@@ -28,5 +27,3 @@ bool link_foresee_inside(link_foresight *, uint32_t *length, uint64_t *leaves_us
  * earlier hypothetical ones. at_us must not decrease within a prediction. LINK_NEVER: it is dropped, and later packets
  * are not affected. */
 uint64_t link_foresee_packet(link_foresight *, uint32_t length, uint64_t at_us);
-
-#endif

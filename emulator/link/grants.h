@@ -8,8 +8,7 @@
  *
  * After the report the grants are the link's own opportunities. The phase of the occasions is drawn from the seed.
  * Packets stay in order. */
-#ifndef RAILYARD_LINK_GRANTS_H
-#define RAILYARD_LINK_GRANTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,5 +38,3 @@ bool link_grants_parse(void *grants, const char *text, char *wanted, size_t cap)
  * that one came. phase_us: time of the first occasion, below sr_us. sr_us must not be 0. */
 uint64_t link_grants_wait(const link_grants *grants, link_grants_state *state, uint64_t phase_us, uint64_t t_us,
                           uint32_t bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* The fidelity histogram: how much later than scheduled packets departed. Exact below 128 us, within 1.6 % above. The
  * maximum and the count over 1 ms are exact. */
-#ifndef RAILYARD_LINK_LATENESS_H
-#define RAILYARD_LINK_LATENESS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@ void link_lateness_merge(link_lateness *into, const link_lateness *from);
 /* Returns the smallest value that at least `fraction` (0 to 1) of the records do not exceed, rounded up to the end of
  * its bucket; 0 without records. */
 uint64_t link_lateness_quantile(const link_lateness *lateness, double fraction);
-
-#endif

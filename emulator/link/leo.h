@@ -9,8 +9,7 @@
  *
  * Times count from trace time 0, so that runs from other positions of a trace see other boundaries. Draws depend only
  * on the seed and the number of the interval. */
-#ifndef RAILYARD_LINK_LEO_H
-#define RAILYARD_LINK_LEO_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ static inline bool link_leo_is_on(const link_leo *leo) {
 uint64_t link_leo_delay(const link_leo *leo, uint64_t seed, uint64_t delay_us, uint64_t t_us);
 /* Returns the probability that a packet that reaches the queue at trace time t_us is lost. */
 double link_leo_loss(const link_leo *leo, uint64_t t_us);
-
-#endif

@@ -21,8 +21,7 @@
  * The latency of a packet's size is added to the time at which it leaves, if order allows. A packet bypasses the queue
  * if the queue is empty and has served no packet at the same time. A packet that would leave before its predecessor
  * leaves together with it, into the queue. So packets stay in order. */
-#ifndef RAILYARD_LINK_LIGHT_H
-#define RAILYARD_LINK_LIGHT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -76,5 +75,3 @@ typedef struct {
 /* Returns when a packet that comes at `now` leaves the delay. t_us: trace time. *direct: it bypasses the queue. */
 uint64_t link_burst_next(link_burst *burst, const link_light *light, uint64_t now, uint64_t t_us, uint32_t bytes,
                          bool *direct);
-
-#endif

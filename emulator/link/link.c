@@ -1,7 +1,6 @@
 #include "base/error.h"
 #include "emulator/link/link_internal.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

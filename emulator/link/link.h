@@ -26,8 +26,7 @@
  *
  * The work per call grows with the packets moved, not with the time or opportunities that passed (except with a log,
  * which has a line for every opportunity) or with the length of the queue. */
-#ifndef RAILYARD_LINK_LINK_H
-#define RAILYARD_LINK_LINK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -169,5 +168,3 @@ link_stats link_get_stats(const emulated_link *link);
 const link_lateness *link_get_lateness(const emulated_link *link);
 /* The queue as mm-link's log describes it. */
 const char *link_queue_description(const emulated_link *link);
-
-#endif

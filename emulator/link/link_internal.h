@@ -1,6 +1,5 @@
 /* The state of a link and the arithmetic of its service, for link.c and foresight.c. */
-#ifndef RAILYARD_LINK_INTERNAL_H
-#define RAILYARD_LINK_INTERNAL_H
+#pragma once
 
 #include "emulator/link/link.h"
 #include "emulator/link/queue.h"
@@ -101,5 +100,3 @@ static inline uint64_t wait_for_radio(const emulated_link *link, link_wake *wake
                ? wait
                : wait + link_grants_wait(&link->set.grants, grants, link->grants_phase_us, now + wait, bytes);
 }
-
-#endif

@@ -14,8 +14,7 @@
  *   T x packets bytes  packets dropped by the queue
  *
  * Departures have the actual time, not the scheduled one. */
-#ifndef RAILYARD_LINK_LOG_H
-#define RAILYARD_LINK_LOG_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ static inline void link_log_line2(link_log *log, uint64_t t_ms, link_log_kind ki
 }
 /* Passes buffered lines to the sink. */
 void link_log_flush(link_log *log);
-
-#endif

@@ -1,8 +1,7 @@
 /* Loss models of a link: independent loss, and the Gilbert-Elliott model (Gilbert 1960, Elliott 1963), a Markov chain
  * with a good and a bad state and one transition before each packet. Independent loss is the chain that never leaves
  * the good state. */
-#ifndef RAILYARD_LINK_LOSS_H
-#define RAILYARD_LINK_LOSS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ bool link_loss_parse(void *loss, const char *text, char *wanted, size_t cap);
 bool link_loss_is_valid(const link_loss *loss);
 /* Whether the next packet is lost. An all-zero model draws no random numbers. */
 bool link_loss_next(link_loss_state *state);
-
-#endif

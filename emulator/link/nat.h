@@ -4,8 +4,7 @@
  * Uplink packets are translated when they leave the link, downlink packets before they enter it. Sans-IO: times are us
  * since t0. Both directions of a path share it, so times of calls may decrease slightly; then the latest time so far
  * counts. */
-#ifndef RAILYARD_LINK_NAT_H
-#define RAILYARD_LINK_NAT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,5 +38,3 @@ bool link_nat_in(link_nat *nat, link_packet *packet, uint64_t now);
 void link_nat_rebind(link_nat *nat);
 /* Returns the number of ports assigned so far. */
 uint64_t link_nat_mappings(const link_nat *nat);
-
-#endif

@@ -1,6 +1,5 @@
 /* For tests of links: packets with a number and a flow (IPv4: by source port, IPv6: by source address). */
-#ifndef RAILYARD_LINK_NUMBERED_H
-#define RAILYARD_LINK_NUMBERED_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ static inline uint32_t numbered_number(const link_packet *packet) {
     memcpy(&number, packet->data + numbered_at(packet), sizeof number);
     return number;
 }
-
-#endif

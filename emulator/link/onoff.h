@@ -1,7 +1,6 @@
 /* A link that is alternately on and off. While it is off, packets that reach it are lost, as with mm-onoff, and queued
  * packets are still served. The times do not depend on the packets. */
-#ifndef RAILYARD_LINK_ONOFF_H
-#define RAILYARD_LINK_ONOFF_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ static inline bool link_onoff_advance(link_onoff_state *state, uint64_t now) {
         link_onoff_switch(state, now);
     return state->phase % 2 == 0;
 }
-
-#endif

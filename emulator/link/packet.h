@@ -2,8 +2,7 @@
  *
  * A packet has one owner at a time: the caller that took it from the pool, then the link, then the caller that pulled
  * it from the link. The last owner returns it to the pool. In the steady state nothing is allocated. */
-#ifndef RAILYARD_LINK_PACKET_H
-#define RAILYARD_LINK_PACKET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ link_packet *link_pool_get(link_pool *pool);
 void link_pool_put(link_pool *pool, link_packet *packet);
 /* Number of packets outside the pool. Tests and fuzzing compare it with link_stats.inside_packets. */
 size_t link_pool_in_use(const link_pool *pool);
-
-#endif

@@ -1,8 +1,7 @@
 /* Queues of a link and their disciplines, which decide what is dropped. A discipline is one file. The command line
  * names it as in Mahimahi, with options after colons: "infinite", "droptail:packets=100",
  * "codel:target=5:interval=100". */
-#ifndef RAILYARD_LINK_QUEUE_H
-#define RAILYARD_LINK_QUEUE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -117,5 +116,3 @@ static inline bool link_queue_exceeds(const link_queue *queue, const link_queue_
 /* All disciplines; ends with NULL. The build generates the table from the definitions in this folder:
  * `const link_queue_discipline link_queue_NAME`. */
 extern const link_queue_discipline *const link_queue_disciplines[];
-
-#endif

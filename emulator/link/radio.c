@@ -1,6 +1,5 @@
 #include "emulator/link/radio.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 

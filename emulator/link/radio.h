@@ -5,8 +5,7 @@
  *     pause >= tail:     the radio is idle (RRC_IDLE), and the packet waits `promotion`
  *     pause >= inactive: it wakes up once per cycle, and the packet waits for the next multiple of `cycle` in the pause
  * Before the first packet the radio is idle. */
-#ifndef RAILYARD_LINK_RADIO_H
-#define RAILYARD_LINK_RADIO_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ typedef struct {
 link_rrc link_rrc_make(const link_radio *uplink, uint64_t paging_us, uint64_t seed);
 /* Returns how long a packet from the phone or the network that comes now waits, in us. */
 uint64_t link_rrc_wait(link_rrc *rrc, bool from_network, uint64_t now);
-
-#endif

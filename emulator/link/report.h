@@ -1,6 +1,5 @@
 /* The figures of a link as a JSON object: a direction in the emulator's summary, the same in every arena. */
-#ifndef RAILYARD_LINK_REPORT_H
-#define RAILYARD_LINK_REPORT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -13,5 +12,3 @@ json_t *link_report(const emulated_link *link, const char *trace, const char *tr
 json_t *link_report_lateness(const link_lateness *lateness);
 /* A JSON string; bytes that are not UTF-8 become '?'. */
 json_t *link_report_text(const char *text);
-
-#endif

@@ -1,7 +1,6 @@
 /* The random numbers of one link and direction: SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
  * Generators, OOPSLA 2014), a separate stream for every (seed, path, direction). */
-#ifndef RAILYARD_LINK_RNG_H
-#define RAILYARD_LINK_RNG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -36,5 +35,3 @@ static inline uint64_t link_seed(uint64_t seed, uint32_t path, uint32_t directio
 static inline uint64_t link_substream(uint64_t seed, uint32_t effect) {
     return link_mix64(seed ^ link_mix64((uint64_t)effect * UINT64_C(0xd1342543de82ef95)));
 }
-
-#endif

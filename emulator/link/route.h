@@ -5,8 +5,7 @@
  *     client -- lte ---+
  *
  * Uplink packets pass wifi and then core, downlink packets core and then wifi. */
-#ifndef RAILYARD_LINK_ROUTE_H
-#define RAILYARD_LINK_ROUTE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,5 +59,3 @@ static inline void link_route_forward(emulated_link *from, emulated_link *to, li
     packet->hop++;
     link_enqueue(to, packet, now);
 }
-
-#endif

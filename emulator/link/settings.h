@@ -1,8 +1,7 @@
 /* The settings of a path as text: the keys of mpshell's --path, of its configuration file and of the simulator's jobs
  * (docs/reference/links.md). A key applies to both directions. With the prefix "up-" or "down-" it applies to one
  * direction and overrides the key without prefix, in any order. */
-#ifndef RAILYARD_LINK_SETTINGS_H
-#define RAILYARD_LINK_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -81,5 +80,3 @@ void link_settings_report_path(const link_settings settings[2], json_t *path);
 /* Adds "settings" to the report of a direction: the texts as given, except the trace, if any is more than the path's
  * delay, loss and queue. File names are without folders, so that a run has the same bytes elsewhere. */
 void link_settings_report(const link_settings *settings, json_t *direction);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * At the end it loops or holds. In a loop the last time is the period, as in delivery traces: the function starts again
  * there, and the last line's value is used only if it is the only line. Held, the last value stays. */
-#ifndef RAILYARD_LINK_STEPS_H
-#define RAILYARD_LINK_STEPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ extern const link_text_form link_delay_trace_form, link_cross_profile_form;
 void link_steps_free(void *steps);
 /* Returns the value at trace time t_us. *stays_us: how long it stays; NULL is allowed. A binary search. */
 uint64_t link_steps_at(const link_steps *steps, uint64_t t_us, bool hold, uint64_t *stays_us);
-
-#endif

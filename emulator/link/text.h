@@ -1,6 +1,5 @@
 /* Lists of options in the text of a setting, "key=value:key=value", and files of lines. */
-#ifndef RAILYARD_LINK_TEXT_H
-#define RAILYARD_LINK_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ extern const char link_text_no_memory[]; /* a problem that `add` may return */
 /* Returns the array of `count` items with room for one more, or NULL without memory; then items stays valid. The
  * capacity doubles at each power of two. */
 void *link_text_grown(void *items, size_t count, size_t size);
-
-#endif

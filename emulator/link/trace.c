@@ -1,7 +1,6 @@
 #include "emulator/link/trace.h"
 
 #include <endian.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,8 +6,7 @@
  *
  * A constant rate of b bit/s has its opportunity number k at (k + 1) * 1504 * 8 / b seconds, rounded up to a whole us:
  * evenly spaced, and exact in the long run. It has no period and no end. */
-#ifndef RAILYARD_LINK_TRACE_H
-#define RAILYARD_LINK_TRACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,5 +48,3 @@ bool link_trace_load(link_trace *trace, char sha256[65], const char *given, cons
                      size_t error_size);
 /* Reads a complete file into *data (NUL-terminated, the caller frees it). False with a sentence in error. */
 bool link_trace_read_file(const char *path, char **data, size_t *length, char *error, size_t error_size);
-
-#endif

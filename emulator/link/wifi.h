@@ -6,8 +6,7 @@
  *
  * The 42 bytes are LLC 8, MAC header with QoS 26, FCS 4, and the delimiter between frames 4 (802.11-2020, 9.2.4 and
  * 9.7.1). After SIFS comes the block ACK. */
-#ifndef RAILYARD_LINK_WIFI_H
-#define RAILYARD_LINK_WIFI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ bool link_wifi_parse(void *wifi, const char *text, char *wanted, size_t cap);
 static inline uint64_t link_wifi_bits(uint32_t length) {
     return (uint64_t)((length + 42u + 3u) & ~3u) * 8u;
 }
-
-#endif

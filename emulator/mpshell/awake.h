@@ -9,8 +9,7 @@
  * core's lock spins, the others wait, and one of them takes over. Without access to that folder (not root), each
  * mpshell has its own spinners. If a control group's CPU quota is less than the cores, there are no spinners: they
  * would use up the quota. */
-#ifndef RAILYARD_MPSHELL_AWAKE_H
-#define RAILYARD_MPSHELL_AWAKE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ void mp_awake_start(mp_awake *awake, mp_keep_awake asked);
 void mp_awake_stop(mp_awake *awake);
 /* Returns a phrase: the reason for what was done. */
 const char *mp_awake_reason(const mp_awake *awake);
-
-#endif

@@ -1,6 +1,5 @@
 /* How late timers fire, and whether keeping the cores awake helps. */
-#ifndef RAILYARD_MPSHELL_AWAKE_PROBE_H
-#define RAILYARD_MPSHELL_AWAKE_PROBE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ mp_awake_lateness mp_awake_quantiles(double *samples_us, size_t count);
 /* Measures alternately without and with: keep(context, true) starts to keep the cores awake, keep(context, false) ends
  * it. Starts and ends without. Runs under SCHED_FIFO if permitted. */
 void mp_awake_measure(mp_awake_probe *probe, void (*keep)(void *context, bool awake), void *context);
-
-#endif

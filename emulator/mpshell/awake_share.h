@@ -1,6 +1,5 @@
 /* Folder through which the mpshells of one machine share spinners and probes. Only root can use it. */
-#ifndef RAILYARD_MPSHELL_AWAKE_SHARE_H
-#define RAILYARD_MPSHELL_AWAKE_SHARE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ void mp_awake_write_probe(int fd, const mp_awake_probe *probe, size_t cores, uin
 /* Whether this process's control group or one above it has a quota below the time of all cores, which spinners would
  * use up. proc and sys are /proc and /sys/fs/cgroup. */
 bool mp_awake_has_quota(const char *proc, const char *sys, size_t cores);
-
-#endif

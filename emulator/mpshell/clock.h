@@ -1,10 +1,7 @@
 /* The clock of the real-time loop. */
-#ifndef RAILYARD_MPSHELL_CLOCK_H
-#define RAILYARD_MPSHELL_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 
 /* Whether this kernel's time jumps while no process runs (vkernel). */
 bool mp_clock_is_virtual(void);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * With --outside COMMAND has no PID namespace and no capabilities. Init ends the processes that COMMAND leaves. If
  * mpshell or init is killed, COMMAND dies with init, and its children with the container. */
-#ifndef RAILYARD_MPSHELL_COMMAND_H
-#define RAILYARD_MPSHELL_COMMAND_H
+#pragma once
 
 #include <signal.h>
 
@@ -42,5 +41,3 @@ void mp_command_kill(const mp_command *command);
 /* Waits until init has ended and returns COMMAND's wait status. Call it when status_fd is readable, or after
  * mp_command_kill. *cpu_s: processor time of COMMAND and of its children that were waited for. */
 int mp_command_finish(mp_command *command, double *cpu_s);
-
-#endif

@@ -1,6 +1,5 @@
 /* The command line of mpshell. */
-#ifndef RAILYARD_MPSHELL_COMMAND_LINE_H
-#define RAILYARD_MPSHELL_COMMAND_LINE_H
+#pragma once
 
 #include "emulator/mpshell/options.h"
 
@@ -8,5 +7,3 @@
 bool mp_options_parse(mp_options *options, int argc, char **argv, char *error, size_t error_size);
 /* Prints --help. */
 void mp_options_print_usage(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* The control socket: commands that change the links while they run (docs/reference/mpshell.md). A command is one line,
  * its answer one line of JSON. A separate thread reads commands and loads traces, so that no client delays packets. */
-#ifndef RAILYARD_MPSHELL_CONTROL_H
-#define RAILYARD_MPSHELL_CONTROL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -18,5 +17,3 @@ void mp_control_stop(mp_control *control);
 /* Parses a command line into a request, except its `figures`. Loads a trace that the command names into the shell.
  * False with a sentence in error. */
 bool mp_control_parse(mp_shell *shell, char *line, mp_request *request, char error[MP_ERROR_SIZE]);
-
-#endif

@@ -1,6 +1,5 @@
 /* Shared by inside and outside devices: sysctls, and scripts for ip(8) and tc(8). */
-#ifndef RAILYARD_MPSHELL_DEVICES_H
-#define RAILYARD_MPSHELL_DEVICES_H
+#pragma once
 
 #include "emulator/mpshell/run.h"
 #include "emulator/mpshell/shell.h"
@@ -23,5 +22,3 @@ bool mp_devices_remove_qdiscs(const char *const devices[], size_t count, char er
 /* Adds to a script for mp_ip_batch the limits of MPTCP's path manager: the options, but at most the number of paths and
  * the kernel's own limit. */
 void mp_allow_subflows(const mp_shell *shell, mp_script *script);
-
-#endif

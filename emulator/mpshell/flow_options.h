@@ -1,6 +1,5 @@
 /* Options of the TCP flows beside COMMAND: --flow NAME:KEY=VALUE,... */
-#ifndef RAILYARD_MPSHELL_FLOW_OPTIONS_H
-#define RAILYARD_MPSHELL_FLOW_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ bool mp_flow_parse(mp_options *options, const char *text, char *error, size_t er
 /* Checks the flows once all paths are known, and adds a path after COMMAND's for each flow with its own link. False
  * with one sentence in error. */
 bool mp_flows_place(mp_options *options, char *error, size_t error_size);
-
-#endif

@@ -1,6 +1,5 @@
 /* Connections of the kernel's TCP beside COMMAND's traffic. A thread of mpshell has both ends, inside and outside. */
-#ifndef RAILYARD_MPSHELL_FLOWS_H
-#define RAILYARD_MPSHELL_FLOWS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -17,5 +16,3 @@ bool mp_flows_write(const mp_flows *flows, const mp_result *file);
 /* Returns an array with an object for each flow: name, cc, direction, path, received_bytes, connections, failures. */
 json_t *mp_flows_report(const mp_flows *flows);
 void mp_flows_free(mp_flows *flows); /* flows may be NULL in all of these */
-
-#endif

@@ -1,7 +1,6 @@
 /* --lateness FILE: how late links, timers and endpoints were in each slot. The bound on the effect of lateness on a
  * result is computed from it. */
-#ifndef RAILYARD_MPSHELL_LATE_H
-#define RAILYARD_MPSHELL_LATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -31,5 +30,3 @@ void mp_late_record(mp_late *late, uint64_t due_us, uint64_t late_us);
 /* Writes the file if there is --lateness. False with errno set. */
 bool mp_late_write(const mp_late *late);
 void mp_late_free(mp_late *late);
-
-#endif

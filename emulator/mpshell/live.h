@@ -1,7 +1,6 @@
 /* --live: figures of the links on stderr. On a terminal a table that is redrawn four times a second, else a line for
  * each path every second. A separate thread asks the loop for the figures. */
-#ifndef RAILYARD_MPSHELL_LIVE_H
-#define RAILYARD_MPSHELL_LIVE_H
+#pragma once
 
 #include "emulator/mpshell/mailbox.h"
 
@@ -11,5 +10,3 @@ typedef struct mp_live mp_live;
 mp_live *mp_live_start(const mp_shell *shell, mp_mailbox *mailbox);
 /* Call it after mp_mailbox_end. NULL is allowed. */
 void mp_live_stop(mp_live *live);
-
-#endif

@@ -1,6 +1,5 @@
 /* Log files, each written by its own thread, so that a slow disk does not delay packets. */
-#ifndef RAILYARD_MPSHELL_LOGFILE_H
-#define RAILYARD_MPSHELL_LOGFILE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -13,5 +12,3 @@ mp_logfile *mp_logfile_open(const char *path);
 void mp_logfile_write(void *context, const char *text, size_t length);
 /* Waits until everything is written. Returns 0, or the errno of the first failure. */
 int mp_logfile_close(mp_logfile *file);
-
-#endif

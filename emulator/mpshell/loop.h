@@ -1,6 +1,5 @@
 /* The real-time loop: moves packets from the devices through the links until COMMAND ends. */
-#ifndef RAILYARD_MPSHELL_LOOP_H
-#define RAILYARD_MPSHELL_LOOP_H
+#pragma once
 
 #include "emulator/mpshell/command.h"
 #include "emulator/mpshell/shell.h"
@@ -11,5 +10,3 @@
  * True with COMMAND's wait status in *status, or false with a sentence in error. COMMAND is gone in both cases. */
 bool mp_loop_run(mp_shell *shell, mp_command *command, int signal_fd, void (*on_start)(mp_shell *), int *status,
                  char error[MP_ERROR_SIZE]);
-
-#endif

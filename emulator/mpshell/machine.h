@@ -1,6 +1,5 @@
 /* Processor time of the machine, as the kernel counts it. */
-#ifndef RAILYARD_MPSHELL_MACHINE_H
-#define RAILYARD_MPSHELL_MACHINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ mp_machine mp_machine_parse(const char *text, double ticks);
 mp_machine mp_machine_read(void);
 /* Returns `after` minus `before`. */
 mp_machine mp_machine_between(const mp_machine *before, const mp_machine *after);
-
-#endif

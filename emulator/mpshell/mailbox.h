@@ -1,7 +1,6 @@
 /* Requests of other threads to the packet loop, which alone may use the links. A caller waits until the loop has
  * handled its request; the loop never waits for callers. */
-#ifndef RAILYARD_MPSHELL_MAILBOX_H
-#define RAILYARD_MPSHELL_MAILBOX_H
+#pragma once
 
 #include <pthread.h>
 
@@ -46,5 +45,3 @@ void mp_mailbox_serve(mp_mailbox *mailbox, mp_shell *shell, uint64_t now);
 /* Ends the mailbox: no request is handled from now on, and waiting callers return. */
 void mp_mailbox_end(mp_mailbox *mailbox);
 void mp_mailbox_close(mp_mailbox *mailbox);
-
-#endif

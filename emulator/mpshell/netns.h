@@ -1,6 +1,5 @@
 /* The network around COMMAND: namespace, devices, addresses, routes. */
-#ifndef RAILYARD_MPSHELL_NETNS_H
-#define RAILYARD_MPSHELL_NETNS_H
+#pragma once
 
 #include "emulator/mpshell/shell.h"
 
@@ -17,5 +16,3 @@ void mp_netns_count_drops(mp_shell *shell);
 void mp_netns_destroy(mp_shell *shell);
 /* Writes /proc/net/netstat of the inside to options.netstat. False with a sentence in error. */
 bool mp_netns_write_counters(mp_shell *shell, char error[MP_ERROR_SIZE]);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * Sans-IO; the header of a super-packet is that of virtio-net (Virtual I/O Device 1.2, section 5.1.6), which TUN
  * devices put before each packet. Contents come from any program with a raw socket, so nothing in them is trusted. */
-#ifndef RAILYARD_MPSHELL_OFFLOAD_H
-#define RAILYARD_MPSHELL_OFFLOAD_H
+#pragma once
 
 #include <linux/virtio_net.h>
 #include <stdbool.h>
@@ -63,5 +62,3 @@ void mp_group_restore(mp_group *group);
 
 /* For captures: completes the checksum in a copy of a packet of `length` bytes. start 0: it is complete. */
 void mp_checksum_complete(uint8_t *data, size_t length, uint16_t start, uint16_t offset);
-
-#endif

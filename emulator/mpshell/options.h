@@ -1,6 +1,5 @@
 /* The options of mpshell, as the command line and a configuration file set them. */
-#ifndef RAILYARD_MPSHELL_OPTIONS_H
-#define RAILYARD_MPSHELL_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -120,5 +119,3 @@ mp_path_options *mp_options_links(mp_options *options, mp_link_kind kind);
 /* Adds one without settings. NULL with one sentence in error if the name is invalid or taken, or there are too many. */
 mp_path_options *mp_options_add(mp_options *options, mp_link_kind kind, const char *name, size_t length, char *error,
                                 size_t error_size);
-
-#endif

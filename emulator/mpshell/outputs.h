@@ -1,6 +1,5 @@
 /* The files that grow while the links run: logs, exact times, captures. Threads write them. */
-#ifndef RAILYARD_MPSHELL_OUTPUTS_H
-#define RAILYARD_MPSHELL_OUTPUTS_H
+#pragma once
 
 #include "emulator/mpshell/shell.h"
 
@@ -12,5 +11,3 @@ void mp_outputs_begin(mp_shell *shell);
 void mp_outputs_flush(mp_direction *direction);
 /* Closes the files. False, after messages on stderr, if any is incomplete. */
 bool mp_outputs_close(mp_shell *shell);
-
-#endif

@@ -6,8 +6,7 @@
  * another (--outside SOCKET) in the client's namespace, which makes the inside devices and runs the links. Both need
  * CAP_NET_ADMIN in their namespace and nothing else. The socket (SOCK_SEQPACKET, both ends of the same build) carries
  * one request and one reply of fixed sizes, and at the end a request for the counters of the devices. */
-#ifndef RAILYARD_MPSHELL_OUTSIDE_H
-#define RAILYARD_MPSHELL_OUTSIDE_H
+#pragma once
 
 #include "emulator/mpshell/shell.h"
 
@@ -19,5 +18,3 @@ bool mp_outside_lend(mp_shell *shell, char error[MP_ERROR_SIZE]);
 bool mp_outside_borrow(mp_shell *shell, char error[MP_ERROR_SIZE]);
 /* Reads the drops of the outside devices into the paths. */
 void mp_outside_count_drops(mp_shell *shell);
-
-#endif

@@ -1,6 +1,5 @@
 /* The outside part of the network: addresses and the outside devices, in the current namespace. */
-#ifndef RAILYARD_MPSHELL_OUTSIDE_DEVICES_H
-#define RAILYARD_MPSHELL_OUTSIDE_DEVICES_H
+#pragma once
 
 #include "emulator/mpshell/shell.h"
 
@@ -9,5 +8,3 @@
 bool mp_outside_build(mp_shell *shell, char error[MP_ERROR_SIZE]);
 /* Releases the addresses for other mpshells. */
 void mp_outside_release_addresses(mp_shell *shell);
-
-#endif

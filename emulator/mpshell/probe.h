@@ -1,6 +1,5 @@
 /* mpshell --probe: how late timers fire on this machine now. */
-#ifndef RAILYARD_MPSHELL_PROBE_H
-#define RAILYARD_MPSHELL_PROBE_H
+#pragma once
 
 #include "emulator/mpshell/shell.h"
 
@@ -8,5 +7,3 @@
  * "timers" (mp_timers_report), "machine" (of the summary), "slot_ms", "late_us" (of each slot, the largest lateness).
  * False with a sentence in error. */
 bool mp_probe(mp_shell *shell, char error[MP_ERROR_SIZE]);
-
-#endif

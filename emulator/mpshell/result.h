@@ -1,7 +1,6 @@
 /* A file that mpshell writes after COMMAND has ended. COMMAND may run as another user and write to the same folder:
  * whatever it puts there under the name, mpshell does not write to another file. */
-#ifndef RAILYARD_MPSHELL_RESULT_H
-#define RAILYARD_MPSHELL_RESULT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@ void mp_result_close(mp_result *result); /* allowed if there is none */
 /* open() for writing, which creates the file if needed. Follows a link only if root or this process's user owns it.
  * Fails with ELOOP for a link of another user, who may want mpshell to write elsewhere. */
 int mp_output_open(const char *path, int flags);
-
-#endif

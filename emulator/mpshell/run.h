@@ -1,6 +1,5 @@
 /* Runs the programs that configure the namespaces: iproute2's, and iptables. */
-#ifndef RAILYARD_MPSHELL_RUN_H
-#define RAILYARD_MPSHELL_RUN_H
+#pragma once
 
 #include "emulator/mpshell/shell.h"
 
@@ -15,5 +14,3 @@ __attribute__((format(printf, 2, 3))) void mp_script_add(mp_script *script, cons
 /* Runs argv (found in PATH) in the current namespaces, with input on its standard input. True if it exits with 0;
  * otherwise false with a sentence in error, which quotes the program's output. */
 bool mp_run(char *const argv[], const mp_script *input, char error[MP_ERROR_SIZE]);
-
-#endif

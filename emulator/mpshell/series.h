@@ -1,6 +1,5 @@
 /* Lateness over time: one value for each slot of 5 ms since t0. */
-#ifndef RAILYARD_MPSHELL_SERIES_H
-#define RAILYARD_MPSHELL_SERIES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ uint32_t mp_series_at(const mp_series *series, size_t slot);
 /* Raises each slot of `into` to that of `from`. */
 void mp_series_merge(mp_series *into, const mp_series *from);
 void mp_series_free(mp_series *series);
-
-#endif

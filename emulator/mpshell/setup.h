@@ -1,6 +1,5 @@
 /* Preparations before mpshell changes the network: traces, links, output files. */
-#ifndef RAILYARD_MPSHELL_SETUP_H
-#define RAILYARD_MPSHELL_SETUP_H
+#pragma once
 
 #include "emulator/mpshell/shell.h"
 
@@ -13,5 +12,3 @@ bool mp_setup_output(mp_shell *shell, char error[MP_ERROR_SIZE]);
 const mp_trace *mp_setup_trace(mp_shell *shell, const char *given, char error[MP_ERROR_SIZE]);
 /* Frees links, traces and output files. */
 void mp_setup_free(mp_shell *shell);
-
-#endif

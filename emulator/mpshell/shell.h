@@ -1,6 +1,5 @@
 /* The state of an mpshell while it runs. */
-#ifndef RAILYARD_MPSHELL_SHELL_H
-#define RAILYARD_MPSHELL_SHELL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -122,5 +121,3 @@ static inline mp_direction *mp_direction_at(mp_shell *shell, size_t number) {
 #define mp_fail(error, ...)  error_set(error, MP_ERROR_SIZE, __VA_ARGS__)
 #define mp_no_fd(error, ...) error_code(error, MP_ERROR_SIZE, __VA_ARGS__)
 #define mp_null(error, ...)  error_null(error, MP_ERROR_SIZE, __VA_ARGS__)
-
-#endif

@@ -7,7 +7,6 @@
 
 #include "base/numbers.h"
 #include "emulator/link/capture.h"
-#include "emulator/mpshell/logfile.h"
 #include "emulator/mpshell/offload.h"
 
 #define LONGEST_LINE 96u

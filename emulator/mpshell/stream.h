@@ -1,6 +1,5 @@
 /* Records of packets for a file: gathered here and passed to the file's writer 64 kB at a time. */
-#ifndef RAILYARD_MPSHELL_STREAM_H
-#define RAILYARD_MPSHELL_STREAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ void mp_stream_departure(mp_stream *stream, const link_packet *packet, uint64_t 
 /* Captures in pcap format with ns, link type RAW: packets begin with their IP header. */
 void mp_stream_capture_header(mp_stream *stream, uint32_t snaplen);
 void mp_stream_capture(mp_stream *stream, const link_packet *packet, uint64_t epoch_ns);
-
-#endif

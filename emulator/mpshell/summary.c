@@ -1,7 +1,6 @@
 #include "emulator/mpshell/summary.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>

@@ -1,6 +1,5 @@
 /* The summary of a run, as JSON. */
-#ifndef RAILYARD_MPSHELL_SUMMARY_H
-#define RAILYARD_MPSHELL_SUMMARY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ json_t *mp_summary_machine(const mp_shell *shell);
 
 /* Returns the figures of all links at one moment, as the control socket sends them. */
 json_t *mp_summary_figures(const mp_shell *shell, const mp_figures *figures);
-
-#endif

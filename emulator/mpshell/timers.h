@@ -1,8 +1,7 @@
 /* Whether timers fire on time: a thread for each core, above the packet loop in SCHED_FIFO, sleeps for short times and
  * records how late it wakes. No ordinary process can delay it, so its lateness comes from the machine: from a host that
  * halts or preempts a virtual core, or from the kernel. */
-#ifndef RAILYARD_MPSHELL_TIMERS_H
-#define RAILYARD_MPSHELL_TIMERS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -30,5 +29,3 @@ void mp_timers_begin(mp_timers *timers, uint64_t t0_us);
 void mp_timers_stop(mp_timers *timers, mp_timers_found *found);
 /* Returns {"sched_fifo", "cores", "late_s", "run_delay_s", "lateness_us": {...}}; null without timers. */
 json_t *mp_timers_report(const mp_timers_found *found);
-
-#endif

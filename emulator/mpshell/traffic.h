@@ -1,6 +1,5 @@
 /* Packets between the devices and the links. */
-#ifndef RAILYARD_MPSHELL_TRAFFIC_H
-#define RAILYARD_MPSHELL_TRAFFIC_H
+#pragma once
 
 #include "emulator/mpshell/shell.h"
 
@@ -12,5 +11,3 @@ mp_read_result mp_traffic_read(mp_shell *shell, mp_direction *direction, uint64_
 /* Moves packets that are due at now (us since t0) to the next link of their route, or sends them to their device. A
  * packet that the device rejects (for example because COMMAND set it down) is lost and counted. */
 void mp_traffic_send_due(mp_shell *shell, mp_direction *direction, uint64_t now);
-
-#endif

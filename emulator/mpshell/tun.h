@@ -1,6 +1,5 @@
 /* TUN devices. They are not persistent: they vanish with their descriptor, also when mpshell is killed. */
-#ifndef RAILYARD_MPSHELL_TUN_H
-#define RAILYARD_MPSHELL_TUN_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -12,5 +11,3 @@
 int mp_tun_open(const char *name, bool offload, bool *busy, char error[MP_ERROR_SIZE]);
 /* Returns the drops of a device of the current namespace so far. */
 mp_device_drops mp_tun_drops(const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* COMMAND's user and capabilities. */
-#ifndef RAILYARD_MPSHELL_USER_H
-#define RAILYARD_MPSHELL_USER_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -30,5 +29,3 @@ bool mp_user_drop_capabilities(void);
 void mp_user_limit_root(void);
 /* From now on the calling thread opens files with the rights of that user and its groups. False with errno set. */
 bool mp_user_open_files_as(const mp_user *user);
-
-#endif

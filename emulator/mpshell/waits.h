@@ -1,8 +1,7 @@
 /* How long programs under test could not run: COMMAND's processes and watched processes outside, sampled once per slot.
  * They wait for a core (the kernel's run delay, second value of /proc/PID/task/TID/schedstat), or are blocked: stopped
  * or in uninterruptible sleep, for example because they wait for a disk. */
-#ifndef RAILYARD_MPSHELL_WAITS_H
-#define RAILYARD_MPSHELL_WAITS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ mp_waits *mp_waits_start(pid_t init, const pid_t *watched, size_t count);
 void mp_waits_begin(mp_waits *waits, uint64_t t0_us);
 /* Ends the thread and frees it. Without waits (NULL) *found is zero. */
 void mp_waits_stop(mp_waits *waits, mp_waits_found *found);
-
-#endif

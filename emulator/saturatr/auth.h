@@ -2,8 +2,7 @@
  * sent: each end proves by HMAC-SHA-256 over both nonces that it has the token, and the tags of the session's datagrams
  * derive from it. A cookie is bound to the address that it was sent to. A client that returns it receives at that
  * address, so the server sends data only to clients that asked for it. */
-#ifndef RAILYARD_SATURATR_AUTH_H
-#define RAILYARD_SATURATR_AUTH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ bool sat_auth_cookie(const uint8_t key[SAT_KEY_BYTES], uint8_t channel, const st
 /* Writes length bytes as 2 * length hexadecimal digits and a NUL; reads them back, false for any other text. */
 void sat_hex_write(const uint8_t *bytes, size_t length, char *out);
 bool sat_hex_read(const char *text, uint8_t *bytes, size_t length);
-
-#endif

@@ -1,6 +1,5 @@
 /* The client's state, and its first steps: connection, proof of the token, sockets. */
-#ifndef RAILYARD_SATURATR_CLIENT_SETUP_H
-#define RAILYARD_SATURATR_CLIENT_SETUP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ void sat_client_close(sat_client *client);
 #define sat_client_fail(client, ...) error_set((client)->error, sizeof((client)->error), __VA_ARGS__)
 /* Returns a line from the server that is not an error, owned by the caller; else NULL, with client->error set. */
 json_t *sat_client_line(sat_client *client, uint64_t timeout_us, const char *what);
-
-#endif

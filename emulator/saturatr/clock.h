@@ -4,8 +4,7 @@
  *
  * Of the early and of the late exchanges, the one with the shortest round trip counts. If the two contradict each other
  * (their error intervals do not overlap), the clocks drift, and the offset is interpolated. */
-#ifndef RAILYARD_SATURATR_CLOCK_H
-#define RAILYARD_SATURATR_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ double sat_clock_uncertainty_us(const sat_clock *clock);
 double sat_clock_drift_ppm(const sat_clock *clock);
 /* Converts a time of the server's clock to the client's. */
 uint64_t sat_clock_to_client(const sat_clock *clock, uint64_t server_us);
-
-#endif

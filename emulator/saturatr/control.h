@@ -11,8 +11,7 @@
  *     S: {"done":true,"paths":[{"bytes":N,...}]}             and then bytes octets of records for each path
  *
  * Lines have a maximum length; an invalid line ends the connection. */
-#ifndef RAILYARD_SATURATR_CONTROL_H
-#define RAILYARD_SATURATR_CONTROL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ bool sat_control_write(sat_control *control, json_t *fields);
 bool sat_control_octets(sat_control *control, uint8_t *out, size_t length, uint64_t deadline_us);
 /* Writes as many of length octets as the connection takes; -1 if it is broken. */
 ptrdiff_t sat_control_push(sat_control *control, const uint8_t *data, size_t length);
-
-#endif

@@ -1,6 +1,5 @@
 /* From arrivals to a trace of delivery opportunities; see docs/reference/saturatr.md. Sans-IO. */
-#ifndef RAILYARD_SATURATR_CONVERT_H
-#define RAILYARD_SATURATR_CONVERT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ uint32_t sat_converter_add(sat_converter *converter, int64_t t_us, uint32_t ip_b
                            uint32_t *at_ms);
 /* Returns the trace's last line, its period: the duration in ms, rounded up. Call it once, after the last arrival. */
 uint32_t sat_converter_finish(sat_converter *converter);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Records are differences in variable-length numbers (some 7 bytes each), in blocks. The same bytes are sent from the
  * server to the client at the end of the session. The store's limit bounds the memory. */
-#ifndef RAILYARD_SATURATR_LEDGER_H
-#define RAILYARD_SATURATR_LEDGER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -85,5 +84,3 @@ uint64_t sat_ledger_lost(const sat_ledger *ledger);
 bool sat_ledger_saturated(const sat_ledger *ledger);
 /* Returns how long the last data packet queued: its delay minus the least one, in us. */
 uint64_t sat_ledger_queue_us(const sat_ledger *ledger);
-
-#endif

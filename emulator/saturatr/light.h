@@ -1,7 +1,6 @@
 /* From the arrivals of trains (train.h) to a light trace; see docs/reference/saturatr.md, and emulator/link/light.h for
  * the use of one. Sans-IO. All times are us of the session. */
-#ifndef RAILYARD_SATURATR_LIGHT_H
-#define RAILYARD_SATURATR_LIGHT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -73,5 +72,3 @@ uint64_t sat_light_lost_packets(const sat_light *light);
  * the first packet (from 0) after which each quarter of a train has that spacing within 10 %. False for trains of less
  * than 8 packets, if no packet of a place arrived, or if the last packets come at once. */
 bool sat_light_heavy(const sat_light *light, double *spacing_us, uint32_t *from);
-
-#endif

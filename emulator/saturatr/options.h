@@ -1,6 +1,5 @@
 /* The command line of saturatr. */
-#ifndef RAILYARD_SATURATR_OPTIONS_H
-#define RAILYARD_SATURATR_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ void sat_options_print_usage(void);
 
 /* Reads the command line. False with one sentence in error (SAT_ERROR_SIZE). Pointers point into argv. */
 bool sat_options_parse(sat_options *options, int argc, char **argv, char *error);
-
-#endif

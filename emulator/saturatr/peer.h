@@ -1,7 +1,6 @@
 /* One end of a session, client or server: channels, the flows over them, and how they are kept full. Part of the
  * driver; its decisions are made in window.h, train.h and ledger.h. */
-#ifndef RAILYARD_SATURATR_PEER_H
-#define RAILYARD_SATURATR_PEER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -72,5 +71,3 @@ void sat_peer_receive(sat_peer *peer, sat_socket *socket);
 uint64_t sat_peer_send(sat_peer *peer);
 /* Sends a HELLO or WELCOME over its channel. */
 void sat_peer_send_control(sat_peer *peer, const sat_packet *packet);
-
-#endif

@@ -1,6 +1,5 @@
 /* A finished recording and its files (docs/reference/saturatr.md). */
-#ifndef RAILYARD_SATURATR_RECORDING_H
-#define RAILYARD_SATURATR_RECORDING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -73,5 +72,3 @@ bool sat_recording_describe(const sat_recording *recording, char *error);
 void sat_session_path(const sat_options *options, char *path, size_t size);
 /* Prints how to replay a written recording. */
 void sat_recording_tell_replay(const sat_recording *recording, FILE *stream);
-
-#endif

@@ -1,6 +1,5 @@
 /* Shared by the writers of a recording's files: the session's time axis, files, the raw log. */
-#ifndef RAILYARD_SATURATR_RECORDING_FILES_H
-#define RAILYARD_SATURATR_RECORDING_FILES_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -44,5 +43,3 @@ bool sat_light_write_direction(const sat_axis *axis, size_t k, sat_direction *di
 
 /* The same for single packets: raw log, latencies by size, figures. */
 bool sat_sizes_write_direction(const sat_axis *axis, size_t k, sat_direction *direction, char *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* One recording at the server: set-up, running, handover of the records. */
-#ifndef RAILYARD_SATURATR_SERVER_SESSION_H
-#define RAILYARD_SATURATR_SERVER_SESSION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ void sat_session_on_writable(sat_session *session);
 /* Checks the stage's deadline. */
 void sat_session_on_time(sat_session *session, uint64_t now);
 void sat_session_end(sat_session *session);
-
-#endif

@@ -1,8 +1,7 @@
 /* The sizes of a light recording of single packets, and a link's latencies by size from their arrivals; see
  * docs/reference/saturatr.md, and emulator/link/light.h for the file. Packet seq has size number seq % count. Sans-IO;
  * times are us of the session. */
-#ifndef RAILYARD_SATURATR_SIZES_H
-#define RAILYARD_SATURATR_SIZES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ bool sat_latencies_median(sat_latencies *latencies, uint32_t which, double *dela
 /* Returns how much later than the reference a packet of `bytes` arrives, in us: interpolated between the medians of the
  * sizes, constant outside. Packets of each size must have arrived. */
 double sat_latencies_at(sat_latencies *latencies, uint32_t bytes);
-
-#endif

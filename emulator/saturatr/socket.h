@@ -1,6 +1,5 @@
 /* UDP sockets with kernel receive timestamps, in batches. Part of the driver. */
-#ifndef RAILYARD_SATURATR_SOCKET_H
-#define RAILYARD_SATURATR_SOCKET_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -59,5 +58,3 @@ void sat_socket_receive(sat_socket *s, void (*on_datagram)(void *user, const sat
  * chooses. Returns how many were sent; errno if not all. */
 size_t sat_socket_send(sat_socket *s, const sat_address *to, const sat_address *local, const uint8_t *data,
                        size_t segment, size_t count);
-
-#endif

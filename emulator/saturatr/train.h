@@ -1,8 +1,7 @@
 /* When the packets of a light recording leave: a train of packets, back to back, every every_us. They are not
  * acknowledged, so that the link is idle between trains. Packet seq is packet seq % packets of train seq / packets.
  * Sans-IO; times are us of the sender's clock. */
-#ifndef RAILYARD_SATURATR_TRAIN_H
-#define RAILYARD_SATURATR_TRAIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ uint32_t sat_train_allowance(sat_train *train, uint64_t now);
 void sat_train_on_sent(sat_train *train, uint32_t packets);
 /* Returns when to ask again; 0: at once. */
 uint64_t sat_train_next(const sat_train *train);
-
-#endif

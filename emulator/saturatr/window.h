@@ -24,8 +24,7 @@
  * In flight are the packets above the highest acknowledged one, so lost packets do not count.
  * The best rate is the highest rate of arrivals in spans of at least 50 ms of the receiver's clock, over at least the
  * last 60 s. Sans-IO; all times are us of the sender's clock unless stated otherwise. */
-#ifndef RAILYARD_SATURATR_WINDOW_H
-#define RAILYARD_SATURATR_WINDOW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -87,5 +86,3 @@ double sat_window_best_pps(const sat_window *w);
 uint64_t sat_window_queue_us(const sat_window *w);
 /* Whether that is at least 50 ms, or the queue overflows. */
 bool sat_window_saturated(const sat_window *w);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * A channel is one pair of addresses: number k < SAT_MAX_PATHS carries the data of path k, number SAT_MAX_PATHS + k
  * acknowledgements. The tag is a secret of the session and direction: datagrams without it are ignored. */
-#ifndef RAILYARD_SATURATR_WIRE_H
-#define RAILYARD_SATURATR_WIRE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ size_t sat_wire_write(const sat_packet *packet, uint8_t *out);
 /* Reads a packet from length bytes at data (DATA: the header suffices). datagram_bytes: its whole length. False if it
  * is no packet of saturatr. Never reads beyond length. */
 bool sat_wire_read(sat_packet *packet, const uint8_t *data, size_t length, size_t datagram_bytes);
-
-#endif

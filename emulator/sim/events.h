@@ -1,6 +1,5 @@
 /* Changes of links at set times: the member link_events of a job. */
-#ifndef RAILYARD_SIM_EVENTS_H
-#define RAILYARD_SIM_EVENTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ bool sim_events_parse(sim_job *, json_t *events, const char *name, char *error);
 void sim_events_plan(simulation *);
 /* Makes the changes that are due. A path's change applies to the links of all players. */
 void sim_events_act(simulation *);
-
-#endif

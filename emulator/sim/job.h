@@ -1,6 +1,5 @@
 /* The job of xlink-sim: a JSON object, described in docs/reference/sim.md. */
-#ifndef RAILYARD_SIM_JOB_H
-#define RAILYARD_SIM_JOB_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,5 +68,3 @@ xl_addr sim_link_addr(size_t number, uint8_t host, uint16_t port);
 size_t sim_link_number(const sim_job *, size_t set, size_t path);
 /* Returns how many numbers the links of paths take; those of bottlenecks follow. */
 size_t sim_path_links(const sim_job *);
-
-#endif

@@ -1,6 +1,5 @@
 /* Reads the members of a job's objects by tables of settings (base/settings.h). Errors name the member. */
-#ifndef RAILYARD_SIM_MEMBERS_H
-#define RAILYARD_SIM_MEMBERS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ bool sim_members_read(const setting_tables *, const json_t *object, const char *
 json_t *sim_describe_settings(void);
 /* Writes a formatted sentence to error[SIM_ERROR_BYTES]. Returns false. */
 #define sim_fail(error, ...) error_set(error, SIM_ERROR_BYTES, __VA_ARGS__)
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A program that uses this file replaces gnutls_rnd() for the whole process (transport/crypto/tls.c), so its keys are
  * not secret. The file is in no library; the Makefile links it only into xlink-sim. */
-#ifndef RAILYARD_SIM_RANDOM_H
-#define RAILYARD_SIM_RANDOM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@ uint64_t sim_random_drawn(void);
 
 /* The time of day of every simulation, Unix seconds. */
 #define SIM_EPOCH_S UINT64_C(1767225600)
-
-#endif

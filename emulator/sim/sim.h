@@ -4,8 +4,7 @@
  * the changes of links. At each moment the links deliver due packets; then the servers that received something or whose
  * timer is due act, then the players, each in the order of their numbers; then links change. Time is microseconds since
  * the start of the simulation. */
-#ifndef RAILYARD_SIM_SIM_H
-#define RAILYARD_SIM_SIM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -158,5 +157,3 @@ bool sim_outputs_close_logs(simulation *);
 int sim_run(const sim_job *, const char *job_name, const char *directory, char *error);
 /* Whether the links of a job can be made, as at the start of a run. False with such a sentence in error. */
 bool sim_check(const sim_job *, const char *job_name, char *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* The deadlines of all actors of a simulation, in a winner tree. Of equal deadlines, that of the actor with the
  * smallest number is first, so that the order of events is always the same. */
-#ifndef RAILYARD_SIM_TIMERS_H
-#define RAILYARD_SIM_TIMERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@ static inline uint64_t sim_timers_get(const sim_timers *t, size_t actor) {
 static inline size_t sim_timers_next(const sim_timers *t) {
     return t->winners[1];
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The system's clocks, for programs on sockets and devices. Code that the simulator shares takes the time as an
  * argument. */
-#ifndef BASE_CLOCK_H
-#define BASE_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/resource.h>
@@ -29,5 +28,3 @@ static inline double clock_used_s(const struct rusage *used) {
     return (double)(used->ru_utime.tv_sec + used->ru_stime.tv_sec) +
            (double)(used->ru_utime.tv_usec + used->ru_stime.tv_usec) / 1e6;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Limit, reserve and closing of file descriptors. */
-#ifndef BASE_DESCRIPTORS_H
-#define BASE_DESCRIPTORS_H
+#pragma once
 
 /* Raises the process's soft limit to its hard limit. */
 void descriptors_raise_limit(void);
@@ -9,5 +8,3 @@ void descriptors_raise_limit(void);
 int descriptors_reserve(void);
 /* Closes *fd unless it is -1, and sets it to -1. */
 void descriptor_close(int *fd);
-
-#endif

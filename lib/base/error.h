@@ -1,6 +1,5 @@
 /* Error messages for the user. */
-#ifndef BASE_ERROR_H
-#define BASE_ERROR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ __attribute__((format(printf, 3, 4))) bool error_set(char *error, size_t cap, co
 __attribute__((format(printf, 2, 3))) bool error_say(const char *program, const char *format, ...);
 /* The same for callers that return a program's exit status, 2. */
 #define error_status(program, ...) (error_say(program, __VA_ARGS__) ? 0 : 2)
-
-#endif

@@ -1,6 +1,5 @@
 /* JSON values as text, for records that are written often. */
-#ifndef BASE_JSON_TEXT_H
-#define BASE_JSON_TEXT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -12,5 +11,3 @@
 /* Writes the same text as json_dumpb() with these flags, but faster, because common numbers need no printf. Returns its
  * length; 0 if it does not fit with some bytes to spare, or the value cannot be written. */
 size_t json_text(const json_t *value, char *out, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* JSON Lines records: one object a line, "t" (seconds since the log's start, six digits) and "event" first. */
-#ifndef BASE_JSONL_H
-#define BASE_JSONL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ void jsonl_announce(jsonl *, json_t *fields, uint64_t now_us);
 
 /* Converts microseconds to a JSON number in seconds. */
 json_t *jsonl_seconds(uint64_t us);
-
-#endif

@@ -1,6 +1,5 @@
 /* Conversion of addresses from text, and to and from struct sockaddr. */
-#ifndef BASE_NET_H
-#define BASE_NET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ bool net_from_sockaddr(const struct sockaddr *sa, xl_addr *out);
 
 /* Same IP address, whatever the ports. */
 bool net_same_ip(const xl_addr *a, const xl_addr *b);
-
-#endif

@@ -1,6 +1,5 @@
 /* Parses numbers from people and peers: no sign, no blanks and, except in number_parse_real(), no exponent. */
-#ifndef BASE_NUMBERS_H
-#define BASE_NUMBERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ static inline uint64_t number_mix(uint64_t x) {
     x *= UINT64_C(0xd6e8feb86659fd93);
     return x ^ (x >> 32);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The random key of a program on a real network: from --seed if it was given, else from the system. With --seed the
  * program prints a warning, because everybody who knows the seed knows the key. */
-#ifndef BASE_RANDOM_KEY_H
-#define BASE_RANDOM_KEY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ bool random_key_make(const random_seed *, const char *role, uint8_t key[XL_RANDO
 void random_key_warn(const random_seed *, const char *program, jsonl *, uint64_t now_us);
 /* The seed as a JSON number, or null. */
 json_t *random_seed_json(const random_seed *);
-
-#endif

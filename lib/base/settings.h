@@ -9,8 +9,7 @@
  *     };
  *
  * is `--chunk-bytes BYTES` on the command line and `chunk_bytes` in files. A table ends with a row without a name. */
-#ifndef BASE_SETTINGS_H
-#define BASE_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -128,5 +127,3 @@ json_t *settings_values(const setting *rows, const void *from, unsigned sides);
 /* Returns an array of objects: name, kind, words, open, least, most, pattern, value, default, help, sides, reload.
  * Numbers are as in a file. open: the words come from a registry, and another build may have more. */
 json_t *settings_describe(const setting *rows);
-
-#endif

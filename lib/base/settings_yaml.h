@@ -1,6 +1,5 @@
 /* YAML files with settings in more than one mapping. For a single mapping see settings_read_yaml(). */
-#ifndef BASE_SETTINGS_YAML_H
-#define BASE_SETTINGS_YAML_H
+#pragma once
 
 #include <yaml.h>
 
@@ -26,5 +25,3 @@ const char *settings_yaml_text(const yaml_node_t *);
 
 /* Reads the members of a mapping. It takes only can_reload settings. */
 bool settings_yaml_members(const settings_yaml *, const yaml_node_t *mapping, const setting_tables *);
-
-#endif

@@ -1,7 +1,6 @@
 #include "base/tcp_stats.h"
 
 #include <netinet/in.h>
-#include <stddef.h>
 #include <sys/socket.h>
 
 #include <linux/mptcp.h>

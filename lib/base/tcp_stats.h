@@ -1,6 +1,5 @@
 /* The kernel's statistics of TCP connections and MPTCP subflows. */
-#ifndef BASE_TCP_STATS_H
-#define BASE_TCP_STATS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ uint64_t tcp_stats_reinjected(const tcp_stats *);
 
 /* Reads the statistics of a connected socket. */
 void tcp_stats_sample(tcp_stats *, int fd, bool mptcp);
-
-#endif

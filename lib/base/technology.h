@@ -1,6 +1,5 @@
 /* The radio technologies of paths, by name. */
-#ifndef BASE_TECHNOLOGY_H
-#define BASE_TECHNOLOGY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -15,5 +14,3 @@ extern const char *const technology_names[];
 const char *technology_name(xl_technology);
 /* False: not one of them. */
 bool technology_parse(const char *text, xl_technology *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Reading and writing of complete files. */
-#ifndef BASE_TEXT_FILE_H
-#define BASE_TEXT_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ bool file_write(int fd, const void *data, size_t length);
 /* Reads a text of at most 1 MiB, such as a certificate, from a file or a pipe. The caller frees the result. NULL with a
  * phrase in error, e.g. "cannot read x.pem: No such file or directory". */
 char *text_file_read(const char *file, char *error, size_t error_cap);
-
-#endif

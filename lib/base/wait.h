@@ -1,7 +1,6 @@
 /* Waits for events until a time, exact to the microsecond. Works without epoll_pwait2(2) too: before Linux 5.11, and
  * under valgrind. */
-#ifndef BASE_WAIT_H
-#define BASE_WAIT_H
+#pragma once
 
 #include <signal.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ void wait_catch_signals(const int *signals, void (*handler)(int), sigset_t *unbl
 extern volatile sig_atomic_t wait_is_ended;
 /* Like wait_catch_signals() for these two. unblocked NULL: does not block them. */
 void wait_catch_end(sigset_t *unblocked);
-
-#endif

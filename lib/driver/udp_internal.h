@@ -1,6 +1,5 @@
 /* Shared by the files of the socket driver. */
-#ifndef UDP_INTERNAL_H
-#define UDP_INTERNAL_H
+#pragma once
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -76,5 +75,3 @@ bool udp_take_errors(xl_udp *, const udp_socket *);
 void udp_note_refusal(udp_socket *);
 /* Sends waiting datagrams until the socket buffer is full. */
 void udp_send_kept(xl_udp *, size_t index);
-
-#endif

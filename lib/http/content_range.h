@@ -1,6 +1,5 @@
 /* Content-Range (RFC 9110 section 14.4). */
-#ifndef HTTP_CONTENT_RANGE_H
-#define HTTP_CONTENT_RANGE_H
+#pragma once
 
 #include <string.h>
 #include <strings.h>
@@ -22,5 +21,3 @@ static inline bool http_content_range(const char *text, size_t len, uint64_t *fi
            ((slash + 2 == end && slash[1] == '*') || number_parse(slash + 1, (size_t)(end - slash - 1), total)) &&
            *first <= *last && *last < *total;
 }
-
-#endif

@@ -4,8 +4,7 @@
  *   and the rest of the frame. There the identifier's last byte is held back until the next byte comes.
  * - It parses bytes after the identifier of CANCEL_PUSH, GOAWAY or MAX_PUSH_ID as the next frame. Such a frame is
  *   malformed (RFC 9114 section 7.1) and is refused here. */
-#ifndef HTTP_CONTROL_H
-#define HTTP_CONTROL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ typedef struct h3_control {
 /* room: one free byte, then the len received bytes. is_last: the stream ends. Returns the bytes for nghttp3, including
  * the byte that was held back before, and their number in *passed; NULL: a frame is malformed. */
 const uint8_t *h3_control_pass(h3_control *, uint8_t *room, size_t len, bool is_last, size_t *passed);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Sans-IO, used like http3.h: pass the connection's events to hq_on_event(); hq_pump() writes. Functions that return
  * int return 0 or a negative xl_error. Nothing is thread safe. */
-#ifndef HTTP_HQ_H
-#define HTTP_HQ_H
+#pragma once
 
 #include "http/http3.h"
 
@@ -40,5 +39,3 @@ int hq_submit(hq_session *, const char *path, uint64_t *stream);
 /* Server: sends a response. Takes ownership of the body, also on failure; NULL: empty. */
 int hq_respond(hq_session *, uint64_t stream, const h3_body *body);
 void hq_refuse(hq_session *, uint64_t stream, uint64_t error_code);
-
-#endif

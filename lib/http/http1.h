@@ -2,8 +2,7 @@
  *
  * A body's length comes from Content-Length only; a message with a transfer coding is refused. Nothing here allocates.
  * A head has at most HTTP1_MAX_HEAD_BYTES. */
-#ifndef HTTP_HTTP1_H
-#define HTTP_HTTP1_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ ssize_t http1_parse_response(const char *buf, size_t len, size_t *scanned, http1
 
 /* Returns the standard reason phrase; "": unknown status. */
 const char *http1_reason(int status);
-
-#endif

@@ -10,8 +10,7 @@
  * H3_MAX_HEAD_BYTES per stream and H3_MAX_HEADS_BYTES per connection are written to such buffers.
  *
  * Functions that return int return 0 or a negative xl_error. Nothing is thread safe. */
-#ifndef HTTP_HTTP3_H
-#define HTTP_HTTP3_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -127,5 +126,3 @@ void h3_cancel(h3_session *, uint64_t stream, uint64_t error_code);
  * `headers_bytes` and in DATA frames of H3_DATA_FRAME_BYTES each. The range includes the frame headers in it, and the
  * one before its first byte if a frame begins there. */
 xl_frame_mark h3_mark_in_stream(uint64_t headers_bytes, uint64_t body_bytes, const h3_body_mark *mark);
-
-#endif

@@ -1,6 +1,5 @@
 /* Shared by the files of the HTTP/3 layer. */
-#ifndef HTTP_HTTP3_INTERNAL_H
-#define HTTP_HTTP3_INTERNAL_H
+#pragma once
 
 #include <nghttp3/nghttp3.h>
 
@@ -99,5 +98,3 @@ void h3_apply_priority(h3_session *, const h3_stream *);
 extern const nghttp3_callbacks h3_nghttp3_callbacks;
 nghttp3_ssize h3_read_data(nghttp3_conn *, int64_t id, nghttp3_vec *, size_t vec_count, uint32_t *flags, void *user,
                            void *stream_user);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Frames and stream types are parsed from the sent and received bytes, independently of nghttp3. The decoded fields of
  * HEADERS come from the session. A connection without a qlog has no cost. */
-#ifndef HTTP_HTTP3_LOG_H
-#define HTTP_HTTP3_LOG_H
+#pragma once
 
 #include <jansson.h>
 
@@ -24,5 +23,3 @@ json_t *h3_log_fields(const h3_log *);
 void h3_log_field(json_t *fields, const uint8_t *name, size_t name_len, const uint8_t *value, size_t value_len);
 /* Logs a complete field section. Takes the reference of `fields`. */
 void h3_log_headers(h3_log *, uint64_t stream, bool is_sent, json_t *fields, uint64_t now);
-
-#endif

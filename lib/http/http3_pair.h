@@ -1,7 +1,6 @@
 /* For tests: HTTP/3 between two real endpoints in one process, with datagrams in memory and a virtual clock. Each side
  * is a session of http3.h, or the test writes its streams by hand. */
-#ifndef HTTP_HTTP3_PAIR_H
-#define HTTP_HTTP3_PAIR_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -290,5 +289,3 @@ static inline void pair_free(pair *p) {
     air_clear(&p->air);
     free(p);
 }
-
-#endif

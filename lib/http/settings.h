@@ -1,7 +1,6 @@
 /* Reads the server's SETTINGS, because nghttp3 does not expose them. Requests in 0-RTT data must comply with the
  * SETTINGS of the previous connection (RFC 9114 section 7.2.4.2). */
-#ifndef HTTP_SETTINGS_H
-#define HTTP_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ bool h3_settings_feed(h3_settings_reader *, uint64_t stream, const uint8_t *data
 bool h3_settings_parse(const uint8_t *payload, size_t len, h3_peer_settings *);
 /* Whether a limit is lower than before. */
 bool h3_settings_are_reduced(const h3_peer_settings *now, const h3_peer_settings *before);
-
-#endif

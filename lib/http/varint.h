@@ -1,6 +1,5 @@
 /* Variable-length integers (RFC 9000 section 16). */
-#ifndef HTTP_VARINT_H
-#define HTTP_VARINT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ static inline bool http_varint_get(const uint8_t **at, const uint8_t *end, uint6
     *at += bytes;
     return true;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* Parsers for the settings of paths that have their own syntax: path management, migration, order of paths, and path
  * events. On error they return false with a phrase that follows the setting's name, e.g. "takes never, or a number of
  * seconds, not 'x'". */
-#ifndef SCHEMES_PATH_GRAMMARS_H
-#define SCHEMES_PATH_GRAMMARS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ typedef struct {
 bool path_events_parse(const char *text, path_event events[PATH_EVENTS_MAX], size_t *count, char *reason, size_t cap);
 /* Whether the path is opened later: its first event is PATH_ADD. */
 bool path_events_add_later(const path_event *, size_t count, const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 #include "schemes/quic_settings.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,7 @@
 /* QUIC schemes and their settings. Each setting is declared once, as a row of quic_setting_rows. From the rows come the
  * options of server, player and load generator, the members of a simulator's job, the server's parameter file and
  * `xlink-server --describe-settings`, which gives the fields of experiments and the reference pages. */
-#ifndef SCHEMES_QUIC_SETTINGS_H
-#define SCHEMES_QUIC_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -61,5 +60,3 @@ bool quic_settings_use_all_paths(const quic_settings *);
 /* Returns {"settings": [rows], "schemes": [{"name", "about", "multipath", "migration", "settings": {name: value}}],
  *  "foresight": [schedulers that only a simulation can have]}. */
 json_t *quic_settings_describe(void);
-
-#endif

@@ -3,8 +3,7 @@
  * A video of N bytes plays N * 8 / bitrate seconds. Its first frame has first_frame_bytes, every later one
  * bitrate / 8 / fps bytes. Frame boundaries are rounded down to whole bytes, so sizes differ by at most one byte and
  * errors do not accumulate. Times are microseconds. All arithmetic is exact, in up to 128 bits. */
-#ifndef VIDEO_VIDEO_H
-#define VIDEO_VIDEO_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ size_t video_synthetic_check(const uint8_t *buf, size_t len, uint64_t offset);
 
 /* Parses "/synthetic/<bytes>", digits only, 1..VIDEO_MAX_BYTES. */
 bool video_synthetic_parse(const char *target, size_t len, uint64_t *bytes);
-
-#endif

@@ -12,8 +12,7 @@
  * local bytes may offer it by space() instead of [in]. A full buffer stops its reader, so flow control works end to
  * end. The stack keeps its data on a relay_stream in that stream's state. udp.h has the rest of the program for stacks
  * over UDP. */
-#ifndef PEERS_RELAY_RELAY_H
-#define PEERS_RELAY_RELAY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -133,5 +132,3 @@ size_t relay_push(relay_stream *, const uint8_t *data, size_t len);
 void relay_finish(relay_stream *);
 /* Ends the relay_stream, and the local connection with an error, because the peer has reset the stream. */
 void relay_abort(relay_stream *);
-
-#endif

@@ -1,7 +1,6 @@
 /* The common part of relays over UDP, from command line to exit status, for stacks that do no I/O: they take and return
  * datagrams, and return when to call them again. Example: peers/picoquic/main.c. */
-#ifndef PEERS_RELAY_UDP_H
-#define PEERS_RELAY_UDP_H
+#pragma once
 
 #include "peers/relay/relay.h"
 #include "xlink/udp.h"
@@ -36,5 +35,3 @@ int relay_over_udp(int argc, char **argv, const relay_program *, const relay_own
 bool relay_udp_bind(relay_udp *, size_t count);
 /* Writes the sentence to error[RELAY_ERROR_BYTES]. Returns false. */
 bool relay_refuse(char *error, const char *sentence);
-
-#endif

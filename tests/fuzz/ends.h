@@ -1,7 +1,6 @@
 /* Two endpoints and the datagrams between them on a virtual clock, for harnesses of layers above the transport. Index 0
  * is the client. Each has a function that handles its timers and events. */
-#ifndef FUZZ_ENDS_H
-#define FUZZ_ENDS_H
+#pragma once
 
 #include "tests/fuzz/input.h"
 #include "xlink/xlink.h"
@@ -84,5 +83,3 @@ static inline void ends_run(ends *e, uint64_t duration_us) {
     }
     e->now = end > e->now ? end : e->now;
 }
-
-#endif

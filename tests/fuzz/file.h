@@ -1,6 +1,5 @@
 /* A file with bytes of the input, for functions that take a name. It exists in memory only. */
-#ifndef FUZZ_FILE_H
-#define FUZZ_FILE_H
+#pragma once
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -22,5 +21,3 @@ static inline fuzz_file fuzz_file_of(const void *data, size_t len) {
 static inline void fuzz_file_close(fuzz_file *file) {
     close(file->fd);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Packets that an attacker with the keys of one end could send to the other: any frames, correctly protected. */
-#ifndef FUZZ_FORGE_H
-#define FUZZ_FORGE_H
+#pragma once
 
 #include "tests/fuzz/live.h"
 
@@ -427,5 +426,3 @@ static inline void forge_noise(live *l) {
     forge_addresses(l, in, to_server, &local, &remote);
     live_deliver(l, to_server, &local, &remote, packet, len);
 }
-
-#endif

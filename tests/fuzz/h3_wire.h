@@ -1,7 +1,6 @@
 /* Data for the streams of an HTTP/3 session: frames of RFC 9114 with field sections of RFC 9204 (static table and
  * literals), valid or not, and any bytes. */
-#ifndef FUZZ_H3_WIRE_H
-#define FUZZ_H3_WIRE_H
+#pragma once
 
 #include "tests/fuzz/input.h"
 #include "wire/cursor.h"
@@ -172,5 +171,3 @@ static inline xl_credentials **h3_credentials(void) {
     }
     return credentials;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Shared by the harnesses. A harness decodes the bytes of an input as operations. After its end, all bytes read as
  * zero, so that every input is valid and its meaning depends on nothing else. */
-#ifndef FUZZ_INPUT_H
-#define FUZZ_INPUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -136,5 +135,3 @@ static inline void fuzz_note(const void *data, size_t len) {
 static inline void fuzz_note_number(uint64_t v) {
     fuzz_note(&v, sizeof v);
 }
-
-#endif

@@ -6,8 +6,7 @@
  *     next timeout is later than now;
  *     paths, connection IDs, streams, acknowledgement ranges, packet records and memory are bounded;
  *     every record of a qlog is JSON. */
-#ifndef FUZZ_LIVE_H
-#define FUZZ_LIVE_H
+#pragma once
 
 #include "testing/pair.h"
 #include "tests/fuzz/input.h"
@@ -344,5 +343,3 @@ static inline void live_free(live *l) {
     fuzz_qlog_free(&l->qlog[0]);
     fuzz_qlog_free(&l->qlog[1]);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* A sink of qlogs that checks that each record is one JSON object (RFC 7464). */
-#ifndef FUZZ_QLOG_H
-#define FUZZ_QLOG_H
+#pragma once
 
 #include <jansson.h>
 
@@ -74,5 +73,3 @@ static inline void fuzz_qlog_free(fuzz_qlog *log) {
     for (size_t i = 0; i < log->count; i++)
         FUZZ_CHECK(!log->sink[i].is_open);
 }
-
-#endif

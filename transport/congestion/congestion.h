@@ -1,6 +1,5 @@
 /* Congestion controllers. Each is a table of functions in one file. Units: bytes and microseconds. */
-#ifndef XL_CONGESTION_CONGESTION_H
-#define XL_CONGESTION_CONGESTION_H
+#pragma once
 
 #include "recovery/rate.h"
 
@@ -71,5 +70,3 @@ uint64_t xl_cc_minimum_window(uint64_t mtu_bytes);
 double xl_cc_window_for_mtu(double window, uint64_t old_mtu, uint64_t new_mtu);
 
 const xl_cc_ops *xl_cc_find(const char *name); /* NULL when unknown */
-
-#endif

@@ -1,7 +1,6 @@
 /* What the coupled controllers LIA, OLIA and BALIA have in common. Each is one file with its own increase. Slow start
  * is NewReno's, and so is the decrease at a congestion event, except BALIA's. "Siblings" are a group's active paths. */
-#ifndef XL_CONGESTION_COUPLED_H
-#define XL_CONGESTION_COUPLED_H
+#pragma once
 
 #include "congestion/reno.h"
 
@@ -39,5 +38,3 @@ void xl_coupled_publish(xl_coupled *);
 
 /* Writes the active paths with an RTT to out, this path first. Returns their number. */
 size_t xl_coupled_siblings(const xl_coupled *, const xl_cc_member *out[XL_CC_GROUP_MAX]);
-
-#endif

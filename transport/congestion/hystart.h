@@ -4,8 +4,7 @@
  * Rounds are delimited by time instead of sequence number: a round ends when a packet that was sent after its start is
  * acknowledged. All samples of one instant count as one, so that an aggregated ACK gives one of the N_RTT_SAMPLE
  * samples that a decision needs. */
-#ifndef XL_CONGESTION_HYSTART_H
-#define XL_CONGESTION_HYSTART_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ uint64_t xl_hystart_threshold(uint64_t rtt_us);
 bool xl_hystart_on_ack(xl_hystart *, uint64_t now, uint64_t sent_time, uint64_t rtt_us);
 /* The window's increase for `bytes` acknowledged. */
 uint64_t xl_hystart_growth(const xl_hystart *, uint64_t bytes);
-
-#endif

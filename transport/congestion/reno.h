@@ -1,7 +1,6 @@
 /* What NewReno (RFC 9002 section 7) and the coupled controllers have in common: slow start, one decrease at each
  * congestion event, persistent congestion. Each has its own increase in congestion avoidance. */
-#ifndef XL_CONGESTION_RENO_H
-#define XL_CONGESTION_RENO_H
+#pragma once
 
 #include "congestion/congestion.h"
 
@@ -27,5 +26,3 @@ void xl_reno_set_window(xl_reno *, double bytes); /* at least the minimum window
 void xl_reno_sent(void *state, uint64_t bytes, uint64_t bytes_in_flight, uint64_t now);
 uint64_t xl_reno_window(const void *state);
 uint64_t xl_reno_ssthresh(const void *state);
-
-#endif

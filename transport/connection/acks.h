@@ -1,6 +1,5 @@
 /* Acknowledgement, loss and probe timeout (RFC 9002) of sent packets. */
-#ifndef XL_CONNECTION_ACKS_H
-#define XL_CONNECTION_ACKS_H
+#pragma once
 
 #include "path/path.h"
 #include "wire/frame.h"
@@ -24,5 +23,3 @@ void xl_conn_forget_sent(xl_connection *, const xl_path *);
 /* Number of a packet number space, for records: 0 to 2 for the levels, 3 + local path ID for the own space of a path.
  * Another path with the same index has another number. */
 uint64_t xl_conn_space_number(const xl_connection *, const xl_space *);
-
-#endif

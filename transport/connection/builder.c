@@ -4,7 +4,6 @@
 
 #include "connection/connection.h"
 #include "connection/key_update.h"
-#include "connection/records.h"
 #include "connection/state.h"
 #include "minmax.h"
 

@@ -1,6 +1,5 @@
 /* Builds a packet of a datagram: header, payload by the caller, padding, protection, its entry in the ledger. */
-#ifndef XL_CONNECTION_BUILDER_H
-#define XL_CONNECTION_BUILDER_H
+#pragma once
 
 #include "connection/records.h"
 #include "crypto/crypto.h"
@@ -41,5 +40,3 @@ bool xl_builder_has_unacked_crypto(const xl_connection *, xl_level);
 void xl_builder_pad_to(xl_builder *, size_t packet_bytes); /* makes the protected packet at least this long */
 /* Protects and registers the packet. Returns its length, 0 if nothing was written. */
 size_t xl_builder_finish(xl_builder *);
-
-#endif

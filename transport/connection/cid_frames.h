@@ -1,7 +1,6 @@
 /* Frames of connection IDs and path IDs, of both dialects: which are due, their writing, the effect of received
  * ones. */
-#ifndef XL_CONNECTION_CID_FRAMES_H
-#define XL_CONNECTION_CID_FRAMES_H
+#pragma once
 
 #include "connection/builder.h"
 #include "wire/frame.h"
@@ -16,5 +15,3 @@ uint64_t xl_conn_take_path_id_frame(xl_connection *, const xl_frame *);
 /* When an abandoned path ID may be forgotten; XL_NEVER: none. */
 uint64_t xl_conn_path_ids_deadline(const xl_connection *);
 void xl_conn_path_ids_timer(xl_connection *);
-
-#endif

@@ -1,8 +1,7 @@
 /* Internals of a connection: the only room that uses the others. The header of each part has its functions and the
  * structure of its state; connection.h joins the structures. No two parts call each other, not even through a third
  * one: tests/test_rooms.py checks that. docs/explanation/architecture.md lists the parts from the bottom to the top. */
-#ifndef XL_CONNECTION_CONNECTION_H
-#define XL_CONNECTION_CONNECTION_H
+#pragma once
 
 #include "connection/datagrams.h"
 #include "connection/early.h"
@@ -132,5 +131,3 @@ int xl_conn_start_server(xl_connection *, const xl_packet_header *, const xl_cid
 /* Call it after anything was done to the connection, before xl_conn_handle_timeout(). */
 uint64_t xl_conn_next_timeout(xl_connection *);
 void xl_conn_handle_timeout(xl_connection *, uint64_t now);
-
-#endif

@@ -4,12 +4,10 @@
 #include <string.h>
 
 #include "connection/acks.h"
-#include "connection/builder.h"
 #include "connection/cid_frames.h"
 #include "connection/connection.h"
 #include "connection/path_table.h"
 #include "connection/qoe.h"
-#include "connection/reinject.h"
 #include "connection/room.h"
 #include "connection/streams.h"
 #include "minmax.h"

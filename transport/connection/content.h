@@ -1,6 +1,5 @@
 /* What the next packet on a path carries. transmit.c and the scheduler choose the path. */
-#ifndef XL_CONNECTION_CONTENT_H
-#define XL_CONNECTION_CONTENT_H
+#pragma once
 
 #include "connection/builder.h"
 #include "connection/reinject.h"
@@ -43,5 +42,3 @@ void xl_content_fill_backlog(const xl_connection *, xl_scheduler_view *);
 void xl_content_put_ping(xl_builder *);
 /* Whether only acknowledgements were sent on this path for a while, so that a PING is due (RFC 9000 section 13.2.4). */
 bool xl_content_wants_ping(const xl_builder *);
-
-#endif

@@ -1,7 +1,6 @@
 /* DATAGRAM frames (RFC 9221): queues of datagrams to be sent and to be read. They are congestion controlled, but not
  * flow controlled, sent again or re-injected. */
-#ifndef XL_CONNECTION_DATAGRAMS_H
-#define XL_CONNECTION_DATAGRAMS_H
+#pragma once
 
 #include "connection/builder.h"
 #include "wire/frame.h"
@@ -28,5 +27,3 @@ void xl_conn_put_datagrams(xl_builder *);
 /* 0 or the transport error to close with. */
 uint64_t xl_conn_take_datagram(xl_connection *, const xl_frame *);
 void xl_conn_free_datagrams(xl_connection *);
-
-#endif

@@ -1,7 +1,6 @@
 /* 0-RTT (RFC 9001 section 4.6): a client that resumes a session sends before it has received anything, under the
  * server's remembered parameters. The server may answer before the handshake is complete. */
-#ifndef XL_CONNECTION_EARLY_H
-#define XL_CONNECTION_EARLY_H
+#pragma once
 
 #include "crypto/crypto.h"
 #include "wire/transport_params.h"
@@ -30,5 +29,3 @@ void xl_conn_expire_early_keys(xl_connection *); /* drops the keys after that ti
 /* The keys that open a 0-RTT packet; NULL: drop it. */
 const xl_keys *xl_conn_early_read_keys(const xl_connection *);
 void xl_conn_drop_early_keys(xl_connection *);
-
-#endif

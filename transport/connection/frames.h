@@ -1,6 +1,5 @@
 /* What each received frame does (RFC 9000 section 19). */
-#ifndef XL_CONNECTION_FRAMES_H
-#define XL_CONNECTION_FRAMES_H
+#pragma once
 
 #include "crypto/crypto.h"
 #include "path/path.h"
@@ -22,5 +21,3 @@ typedef struct {
 
 /* 0 or the transport error to close with. */
 uint64_t xl_conn_take_frame(xl_connection *, const xl_frame *, const xl_packet_context *);
-
-#endif

@@ -1,6 +1,5 @@
 /* The handshake: TLS, the keys of each level, transport parameters, Retry. */
-#ifndef XL_CONNECTION_HANDSHAKE_H
-#define XL_CONNECTION_HANDSHAKE_H
+#pragma once
 
 #include "crypto/crypto.h"
 #include "path/path.h"
@@ -54,5 +53,3 @@ void xl_conn_discard_level(xl_connection *, xl_level);
 void xl_conn_release_levels(xl_connection *);
 void xl_conn_confirm_handshake(xl_connection *);
 void xl_conn_retry(xl_connection *, const xl_packet_header *, const uint8_t *packet, size_t len);
-
-#endif

@@ -1,6 +1,5 @@
 /* Generations of the 1-RTT keys, and limits of their use (RFC 9001 section 6). */
-#ifndef XL_CONNECTION_KEY_UPDATE_H
-#define XL_CONNECTION_KEY_UPDATE_H
+#pragma once
 
 #include "connection/frames.h"
 #include "crypto/crypto.h"
@@ -36,5 +35,3 @@ void xl_conn_phase_was_acked(xl_connection *);      /* to be called after each a
 /* A packet was protected, or could not be opened. Updates the keys in time, and closes if a limit is reached. */
 void xl_conn_count_sealed(xl_connection *);
 void xl_conn_count_forged(xl_connection *, const xl_keys *);
-
-#endif

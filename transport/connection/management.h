@@ -1,10 +1,7 @@
 /* Automatic path management: standby and abandonment of paths. */
-#ifndef XL_CONNECTION_MANAGEMENT_H
-#define XL_CONNECTION_MANAGEMENT_H
+#pragma once
 
 #include "xlink/xlink.h"
 
 uint64_t xl_conn_management_deadline(const xl_connection *);
 void xl_conn_management_timer(xl_connection *);
-
-#endif

@@ -1,6 +1,5 @@
 /* Migration of a single-path connection (RFC 9000 section 9). */
-#ifndef XL_CONNECTION_MIGRATION_H
-#define XL_CONNECTION_MIGRATION_H
+#pragma once
 
 #include "path/path.h"
 
@@ -35,5 +34,3 @@ void xl_conn_migration_followed(xl_connection *, const xl_path *);
 bool xl_conn_migration_unanswered(xl_connection *, xl_path *);
 /* The same after the last challenge. */
 bool xl_conn_migration_probe_failed(xl_connection *, xl_path *);
-
-#endif

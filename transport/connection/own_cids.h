@@ -1,6 +1,5 @@
 /* Our connection IDs: made by the endpoint, announced to the peer. */
-#ifndef XL_CONNECTION_OWN_CIDS_H
-#define XL_CONNECTION_OWN_CIDS_H
+#pragma once
 
 #include "path/cids.h"
 #include "xlink/xlink.h"
@@ -15,5 +14,3 @@ void xl_conn_issue_cids(xl_connection *);
 void xl_conn_own_cid_seen(xl_connection *, uint64_t local_id, uint64_t sequence);
 /* Removes all CIDs of this table from the endpoint. */
 void xl_conn_withdraw_cids(xl_connection *, xl_cids *);
-
-#endif

@@ -1,6 +1,5 @@
 /* PATH_STATUS, and probes of standby paths. */
-#ifndef XL_CONNECTION_PATH_STATUS_H
-#define XL_CONNECTION_PATH_STATUS_H
+#pragma once
 
 #include "path/path.h"
 #include "wire/frame.h"
@@ -11,5 +10,3 @@ uint64_t xl_conn_take_path_status(xl_connection *, const xl_frame *); /* 0 or th
 bool xl_conn_is_busy(const xl_connection *);
 uint64_t xl_conn_standby_deadline(const xl_connection *);
 void xl_conn_standby_timer(xl_connection *);
-
-#endif

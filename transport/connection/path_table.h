@@ -1,6 +1,5 @@
 /* The table of paths: finding a path, its state, a CID and a challenge for it. paths.h opens and closes paths. */
-#ifndef XL_CONNECTION_PATH_TABLE_H
-#define XL_CONNECTION_PATH_TABLE_H
+#pragma once
 
 #include "path/cids.h"
 #include "path/path.h"
@@ -35,5 +34,3 @@ bool xl_conn_take_dcid(xl_connection *, xl_path *);
 bool xl_conn_change_dcid(xl_connection *, xl_path *);
 void xl_conn_start_challenge(xl_connection *, xl_path *);
 void xl_conn_start_rtt_probe(xl_connection *, xl_path *);
-
-#endif

@@ -1,6 +1,5 @@
 /* Paths: opening, validation, closing. */
-#ifndef XL_CONNECTION_PATHS_H
-#define XL_CONNECTION_PATHS_H
+#pragma once
 
 #include "connection/frames.h"
 #include "path/path.h"
@@ -21,5 +20,3 @@ void xl_conn_path_validated(xl_connection *, xl_path *);
 void xl_conn_path_closed(xl_connection *, xl_path *, uint64_t error, const char *why);
 /* The challenge was not answered in time: repeats it, or gives the path up. */
 void xl_conn_path_timer(xl_connection *, xl_path *);
-
-#endif

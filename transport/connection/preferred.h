@@ -1,6 +1,5 @@
 /* The server's preferred address (RFC 9000 section 9.6). */
-#ifndef XL_CONNECTION_PREFERRED_H
-#define XL_CONNECTION_PREFERRED_H
+#pragma once
 
 #include "xlink/xlink.h"
 
@@ -12,5 +11,3 @@ int xl_conn_offer_preferred_address(xl_connection *);
 uint64_t xl_conn_learn_preferred_address(xl_connection *);
 /* Client, when the handshake is confirmed: validates the address of its own IP version and moves there. */
 void xl_conn_follow_preferred_address(xl_connection *);
-
-#endif

@@ -2,7 +2,6 @@
  * (draft-liu-multipath-quic-02), which of several received signals is the newest, and the gate. */
 #include "connection/qoe.h"
 
-#include "connection/builder.h"
 #include "connection/connection.h"
 #include "connection/state.h"
 #include "wire/frame_sizes.h"

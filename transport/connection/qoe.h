@@ -1,6 +1,5 @@
 /* The player's QoE signal, client to server: in ACK_MP or in QOE_CONTROL_SIGNALS frames, and the server's use of it. */
-#ifndef XL_CONNECTION_QOE_H
-#define XL_CONNECTION_QOE_H
+#pragma once
 
 #include "connection/builder.h"
 #include "connection/frames.h"
@@ -34,5 +33,3 @@ void xl_conn_take_qoe(xl_connection *, const xl_qoe *, uint64_t made_after);
 void xl_conn_take_qoe_signal(xl_connection *, const xl_qoe *, const xl_packet_context *);
 /* Whether re-injection is allowed at present. *facts: the inputs of the decision. */
 xl_qoe_decision xl_conn_ask_gate(xl_connection *, xl_qlog_gate *facts);
-
-#endif

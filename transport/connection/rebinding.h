@@ -1,6 +1,5 @@
 /* A path whose packets come from a new address: a NAT has given it another binding (RFC 9000 section 9.3). */
-#ifndef XL_CONNECTION_REBINDING_H
-#define XL_CONNECTION_REBINDING_H
+#pragma once
 
 #include "path/path.h"
 
@@ -13,5 +12,3 @@ bool xl_conn_path_rebind_failed(xl_connection *, xl_path *);
 bool xl_conn_is_proven_elsewhere(const xl_connection *, const xl_path *p);
 /* p has proven its addresses, and thereby those of all paths that share them. */
 void xl_conn_prove_others(xl_connection *, const xl_path *p);
-
-#endif

@@ -1,6 +1,5 @@
 /* Incoming datagrams. */
-#ifndef XL_CONNECTION_RECEIVE_H
-#define XL_CONNECTION_RECEIVE_H
+#pragma once
 
 #include "path/path_ids.h"
 #include "wire/packet.h"
@@ -16,5 +15,3 @@ void xl_conn_receive(xl_connection *, const xl_datagram *, const xl_packet_heade
 size_t xl_conn_reset_tokens(const xl_connection *, const uint8_t *out[XL_RESET_TOKENS_MAX]);
 /* Whether the datagram ends with one of them. */
 bool xl_conn_is_stateless_reset(const xl_connection *, const uint8_t *datagram, size_t len);
-
-#endif

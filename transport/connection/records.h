@@ -1,7 +1,6 @@
 /* Records of what a sent packet carried, if its acknowledgement or loss matters. They come from a pool, so that the
  * steady state allocates nothing. */
-#ifndef XL_CONNECTION_RECORDS_H
-#define XL_CONNECTION_RECORDS_H
+#pragma once
 
 #include "recovery/ledger.h"
 #include "xlink/xlink.h"
@@ -61,5 +60,3 @@ void xl_records_give_back(xl_records *, xl_sent_frame *);
 /* Frees the slabs, if there are several and no record is in use. */
 void xl_records_rest(xl_records *);
 void xl_records_free(xl_records *); /* frees all records, including those in use */
-
-#endif

@@ -4,7 +4,6 @@
 
 #include "connection/connection.h"
 #include "connection/qoe.h"
-#include "connection/streams.h"
 
 #define REINJECTION_RECHECK_US 50000
 /* Rescue copies: bytes of a share that do not depend on the bytes sent; number of shares that may be copied; factor of

@@ -1,7 +1,6 @@
 /* Re-injection in a connection (paper section 5.1): chooses which of a stream's packets in flight on other paths is
  * sent again on this path, if any. */
-#ifndef XL_CONNECTION_REINJECT_H
-#define XL_CONNECTION_REINJECT_H
+#pragma once
 
 #include "connection/streams.h"
 #include "path/path.h"
@@ -22,5 +21,3 @@ xl_reinjection_scope xl_conn_copy_scope(const xl_connection *, const xl_stream *
 bool xl_conn_choose_copy(xl_connection *, xl_stream *, const xl_path *onto, xl_reinjection_scope, xl_copy *out);
 /* [offset, offset + len) of the original was sent on that path. */
 void xl_conn_copy_sent(xl_connection *, xl_stream *, const xl_copy *, const xl_path *onto, uint64_t offset, size_t len);
-
-#endif

@@ -14,7 +14,6 @@
 
 #include "connection/connection.h"
 #include "connection/state.h"
-#include "connection/streams.h"
 #include "minmax.h"
 
 #define LOOK_AHEAD 65536

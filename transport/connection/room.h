@@ -1,6 +1,5 @@
 /* Room in send buffers for the application's data. */
-#ifndef XL_CONNECTION_ROOM_H
-#define XL_CONNECTION_ROOM_H
+#pragma once
 
 #include "connection/streams.h"
 
@@ -19,5 +18,3 @@ void xl_conn_offer_room(xl_connection *);
 /* Whether the application has more, and is not asked for it before something is acknowledged or the peer grants
  * credit. */
 bool xl_conn_is_full(const xl_connection *, const xl_stream *);
-
-#endif

@@ -1,6 +1,5 @@
 /* Peers that are not libxlink (dialect `ietf`): whether a path that has fallen silent holds the connection up. */
-#ifndef XL_CONNECTION_SILENCE_H
-#define XL_CONNECTION_SILENCE_H
+#pragma once
 
 #include "path/path.h"
 
@@ -24,5 +23,3 @@ bool xl_conn_path_is_in_the_way(xl_connection *, xl_path *p);
  * heard. Their windows may be full of packets whose acknowledgements went to the abandoned path, and their next probe
  * timeouts may be far away. */
 void xl_conn_probe_heard_paths(xl_connection *);
-
-#endif

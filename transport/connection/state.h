@@ -1,6 +1,5 @@
 /* Functions shared by the parts of a connection: its state, its end, its endpoint, its longest PTO. */
-#ifndef XL_CONNECTION_STATE_H
-#define XL_CONNECTION_STATE_H
+#pragma once
 
 #include "crypto/random.h"
 #include "stream/budget.h"
@@ -60,5 +59,3 @@ void xl_conn_enter(xl_connection *, uint64_t now); /* the same, and sets the tim
 uint64_t xl_conn_peer_ack_delay_us(const xl_connection *);
 uint64_t xl_conn_max_pto(const xl_connection *);
 void xl_conn_restart_idle(xl_connection *, uint64_t now);
-
-#endif

@@ -1,7 +1,6 @@
 /* Streams of a connection: their table, flow control, the bytes that each has in flight, the public API (RFC 9000
  * sections 2 to 4). */
-#ifndef XL_CONNECTION_STREAMS_H
-#define XL_CONNECTION_STREAMS_H
+#pragma once
 
 #include "connection/records.h"
 #include "stream/budget.h"
@@ -90,5 +89,3 @@ bool xl_conn_expects_data(const xl_connection *);
 /* frame_first: a packet of the marked frame goes before packets of the rest; otherwise each goes to the end. */
 void xl_conn_unacked_push(xl_stream *, xl_sent_frame *, bool frame_first);
 void xl_conn_unacked_remove(xl_stream *, xl_sent_frame *);
-
-#endif

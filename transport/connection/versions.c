@@ -2,7 +2,6 @@
 
 #include "connection/connection.h"
 #include "connection/state.h"
-#include "crypto/crypto.h"
 
 static bool speaks(const xl_connection *c, uint32_t version) {
     return xl_versions_has(c->config->limits.versions, version);

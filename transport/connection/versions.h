@@ -1,7 +1,6 @@
 /* The QUIC version of a connection. Version 1 and version 2 (RFC 9369) are compatible, and a server changes from the
  * client's first choice to the other one within the handshake (RFC 9368). */
-#ifndef XL_CONNECTION_VERSIONS_H
-#define XL_CONNECTION_VERSIONS_H
+#pragma once
 
 #include "crypto/crypto.h"
 
@@ -19,5 +18,3 @@ const xl_keys *xl_conn_initial_read_keys(xl_connection *, uint32_t version, bool
 /* Client: such a packet was authentic. */
 void xl_conn_follow_version(xl_connection *, uint32_t version);
 void xl_conn_drop_original_keys(xl_connection *);
-
-#endif

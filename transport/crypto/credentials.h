@@ -1,6 +1,5 @@
 /* Private to this room: the part of xl_credentials that TLS sessions need. */
-#ifndef XL_CRYPTO_CREDENTIALS_H
-#define XL_CRYPTO_CREDENTIALS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ struct xl_credentials {
     xl_outstanding *outstanding;
     xl_sessions sessions; /* client: load is NULL if nothing is resumed */
 };
-
-#endif

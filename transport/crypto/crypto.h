@@ -1,7 +1,6 @@
 /* TLS 1.3 for QUIC through GnuTLS 3.7 (RFC 9001), packet and header protection, key update, Retry integrity. AES-GCM of
  * packets is intel-ipsec-mb's if possible (gcm.h). */
-#ifndef XL_CRYPTO_CRYPTO_H
-#define XL_CRYPTO_CRYPTO_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -124,5 +123,3 @@ bool xl_tls_is_violation(const xl_tls *); /* the failure is not one of TLS: clos
 uint8_t xl_tls_alert(const xl_tls *);
 const char *xl_tls_alert_name(uint8_t alert); /* "Handshake failed"; "unknown" for a number without a name */
 const char *xl_tls_alpn(const xl_tls *);      /* selected protocol, "" before */
-
-#endif

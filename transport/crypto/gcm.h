@@ -1,7 +1,6 @@
 /* Private to this room: AES-GCM by Intel's library for packet processing (intel-ipsec-mb), which seals a packet in a
  * third of GnuTLS's time if the processor has vector AES. An xl_gcm holds the keys of one direction. */
-#ifndef XL_CRYPTO_GCM_H
-#define XL_CRYPTO_GCM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ bool xl_gcm_open(const xl_gcm *, const uint8_t nonce[12], const uint8_t *bound, 
                  size_t len);
 /* AES-ECB of a block with the key of header protection. False: not available for keys of 32 bytes. */
 bool xl_gcm_encrypt_block(const xl_gcm *, const uint8_t in[16], uint8_t out[16]);
-
-#endif

@@ -1,6 +1,5 @@
 /* HKDF for QUIC (RFC 9001 section 5.1: HKDF-Expand-Label of RFC 8446 section 7.1 with an empty context). */
-#ifndef XL_CRYPTO_KDF_H
-#define XL_CRYPTO_KDF_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ int xl_kdf_expand_sha256(const uint8_t *secret, size_t secret_len, const uint8_t
                          size_t out_len);
 int xl_kdf_extract_sha256(const uint8_t *salt, size_t salt_len, const uint8_t *input, size_t input_len,
                           uint8_t out[32]);
-
-#endif

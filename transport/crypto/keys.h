@@ -1,6 +1,5 @@
 /* Private to this room: what a set of packet protection keys holds. */
-#ifndef XL_CRYPTO_KEYS_H
-#define XL_CRYPTO_KEYS_H
+#pragma once
 
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
@@ -51,5 +50,3 @@ size_t xl_null_protect(const xl_keys *, uint64_t path_id, uint64_t pn, uint8_t *
 int xl_null_unmask(const uint8_t *packet, size_t pn_offset, uint64_t *truncated_pn, size_t *pn_len);
 ssize_t xl_null_open(const xl_keys *, uint64_t path_id, uint64_t pn, uint8_t *packet, size_t packet_len,
                      size_t pn_offset, size_t pn_len, uint8_t **payload);
-
-#endif

@@ -1,8 +1,7 @@
 /* Private to this room: the tickets that a server has issued and that may still carry 0-RTT data. Each is accepted
  * once, so recorded 0-RTT data is not accepted again (RFC 8446 section 8.1, RFC 9001 section 9.2). The store is
  * bounded: a ticket that newer ones have pushed out, or that another process issued, resumes without 0-RTT. */
-#ifndef XL_CRYPTO_OUTSTANDING_H
-#define XL_CRYPTO_OUTSTANDING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@ typedef struct {
 void xl_outstanding_add(xl_outstanding *, const uint8_t *ticket, size_t len, const char *context);
 /* Whether the ticket is stored with this context. Removes it. */
 bool xl_outstanding_take(xl_outstanding *, const uint8_t *ticket, size_t len, const char *context);
-
-#endif

@@ -3,8 +3,7 @@
  * another. A generator is the ChaCha20 key stream (RFC 8439 section 2.4) under its purpose's key, with a block counter
  * and a nonce of 64 bits each: it has 2^64 streams, distinguished by the nonce, one for each connection. The same key
  * gives the same choices. */
-#ifndef XL_CRYPTO_RANDOM_H
-#define XL_CRYPTO_RANDOM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ void xl_drbg_bytes(xl_drbg_stream *, uint8_t *out, size_t len);
 uint64_t xl_drbg_next(xl_drbg_stream *);
 /* Draws one bit, for use in every packet: 64 of them take one xl_drbg_next(), the lowest bit first. */
 bool xl_drbg_bit(xl_drbg_stream *);
-
-#endif

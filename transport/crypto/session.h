@@ -1,6 +1,5 @@
 /* Private to this room: what a client stores of a connection to resume it, as bytes that the application keeps. */
-#ifndef XL_CRYPTO_SESSION_H
-#define XL_CRYPTO_SESSION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ size_t xl_session_write(const xl_session *, uint8_t *buf, size_t cap);
 bool xl_session_seal(uint8_t *bytes, size_t len);
 /* Parses a session. Its parts point into bytes. False: damaged, or of another form. */
 bool xl_session_read(xl_session *, const uint8_t *bytes, size_t len);
-
-#endif

@@ -1,7 +1,6 @@
 /* Shared by the files of the TLS handshake: tls.c drives it, tls_sessions.c stores sessions for resumption,
  * tls_replay.c accepts 0-RTT data once. */
-#ifndef XL_CRYPTO_TLS_INTERNAL_H
-#define XL_CRYPTO_TLS_INTERNAL_H
+#pragma once
 
 #include <gnutls/gnutls.h>
 
@@ -105,5 +104,3 @@ void xl_tls_remember_issued(const xl_tls *, const uint8_t *message, size_t len);
 /* Server: finds the ticket that this ClientHello offers, if it is the only one. */
 void xl_tls_find_identity(xl_tls *, const uint8_t *message, size_t len);
 int xl_tls_accept_early_data(const xl_tls *);
-
-#endif

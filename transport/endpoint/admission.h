@@ -1,6 +1,5 @@
 /* Which Initial packets begin a connection: Retry, tokens, limits (RFC 9000 section 8.1). */
-#ifndef XL_ENDPOINT_ADMISSION_H
-#define XL_ENDPOINT_ADMISSION_H
+#pragma once
 
 #include "endpoint/endpoint.h"
 
@@ -11,5 +10,3 @@ bool xl_endpoint_admit(xl_endpoint *, const xl_datagram *in, const xl_packet_hea
                        bool *is_retried, bool *is_proven);
 /* Counts the connection for its client. Without memory for that the client is served, but not counted. */
 void xl_endpoint_count_client(xl_endpoint *, xl_connection *, const xl_addr *remote, bool is_proven);
-
-#endif

@@ -1,6 +1,5 @@
 /* Answers to datagrams that belong to no connection. They wait in a bounded queue and need no other state. */
-#ifndef XL_ENDPOINT_ANSWERS_H
-#define XL_ENDPOINT_ANSWERS_H
+#pragma once
 
 #include "endpoint/endpoint.h"
 
@@ -14,5 +13,3 @@ void xl_answer_retry(xl_endpoint *, const xl_datagram *in, const xl_packet_heade
 void xl_answer_refusal(xl_endpoint *, const xl_datagram *in, const xl_packet_header *, uint64_t code, uint64_t now);
 /* Takes an answer from the queue, which must not be empty. 0: the buffer is too small for it. */
 size_t xl_answer_take(xl_endpoint *, uint8_t *buf, size_t cap, xl_datagram *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* Maps a connection ID, or the peer's stateless reset token, to its connection. The hash is keyed, so that a peer that
  * chooses its own initial CIDs cannot aim at one bucket. */
-#ifndef XL_ENDPOINT_CID_MAP_H
-#define XL_ENDPOINT_CID_MAP_H
+#pragma once
 
 #include "connection/connection.h"
 
@@ -30,5 +29,3 @@ int xl_cid_map_put(xl_cid_map *, const xl_cid *, xl_connection *);
 xl_connection *xl_cid_map_get(const xl_cid_map *, const xl_cid *);
 void xl_cid_map_remove(xl_cid_map *, const xl_cid *);
 void xl_cid_map_remove_all_of(xl_cid_map *, xl_connection *); /* takes time proportional to their number */
-
-#endif

@@ -1,8 +1,7 @@
 /* How many connections each client address has, to limit them. A client is an IPv4 address or the first 64 bits of an
  * IPv6 address (xl_addr_client_bytes()), because a host can use all addresses of its /64. Only connections whose
  * address is proven (RFC 9000 section 8.1) can get a client refused: the others may be forged in its name. */
-#ifndef XL_ENDPOINT_CLIENTS_H
-#define XL_ENDPOINT_CLIENTS_H
+#pragma once
 
 #include "xlink/xlink.h"
 
@@ -25,5 +24,3 @@ xl_client *xl_clients_find(const xl_clients *, const xl_addr *); /* NULL: no con
 /* Counts one more connection. Returns NULL if out of memory. */
 xl_client *xl_clients_add(xl_clients *, const xl_addr *, bool is_proven);
 void xl_clients_remove(xl_clients *, xl_client *, bool is_proven);
-
-#endif

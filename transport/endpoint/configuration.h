@@ -1,6 +1,5 @@
 /* Configuration of an endpoint: the defaults, and its own copy of the application's settings. */
-#ifndef XL_ENDPOINT_CONFIGURATION_H
-#define XL_ENDPOINT_CONFIGURATION_H
+#pragma once
 
 #include "endpoint/endpoint.h"
 
@@ -10,5 +9,3 @@ int xl_scheme_copy(const xl_scheme *, bool has_foresight, xl_scheme *out, char *
 void xl_scheme_free_names(char *names[XL_SCHEME_NAMES]);
 /* Copies the configuration to ep->config. The endpoint owns the strings, also on failure. Returns 0 or XL_ERR_*. */
 int xl_endpoint_copy_config(xl_endpoint *, const xl_config *);
-
-#endif

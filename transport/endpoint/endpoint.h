@@ -1,6 +1,5 @@
 /* Internals of the endpoint: a datagram's connection, accepting, Retry, version negotiation, stateless reset. */
-#ifndef XL_ENDPOINT_ENDPOINT_H
-#define XL_ENDPOINT_ENDPOINT_H
+#pragma once
 
 #include "connection/connection.h"
 #include "crypto/outstanding.h"
@@ -87,5 +86,3 @@ struct xl_endpoint {
 static inline uint64_t xl_endpoint_date(const xl_endpoint *ep, uint64_t now) {
     return ep->config.epoch_us + now;
 }
-
-#endif

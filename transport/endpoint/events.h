@@ -1,6 +1,5 @@
 /* The queue of events that the application has not polled yet. */
-#ifndef XL_ENDPOINT_EVENTS_H
-#define XL_ENDPOINT_EVENTS_H
+#pragma once
 
 #include "endpoint/endpoint.h"
 
@@ -9,5 +8,3 @@ void xl_events_add(xl_endpoint *, const xl_event *);
 /* The connection is about to be freed: its events will not be returned. */
 void xl_events_forget(xl_endpoint *, const xl_connection *);
 bool xl_events_take(xl_endpoint *, xl_event *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Endpoints of a simulator that knows its network's future (scheduler/foresight.h). Not part of the public API. */
-#ifndef XL_ENDPOINT_FORESIGHT_H
-#define XL_ENDPOINT_FORESIGHT_H
+#pragma once
 
 #include "xlink/xlink.h"
 
@@ -9,5 +8,3 @@ struct xl_foresight;
 /* xl_endpoint_new() for such a simulator: also accepts schedulers that need foresight. The foresight must outlive the
  * endpoint. */
 xl_endpoint *xl_endpoint_new_foreseeing(const xl_config *, const struct xl_foresight *, uint64_t now, int *error);
-
-#endif

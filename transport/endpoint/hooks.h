@@ -1,6 +1,5 @@
 /* Callbacks from connections to their endpoint. */
-#ifndef XL_ENDPOINT_HOOKS_H
-#define XL_ENDPOINT_HOOKS_H
+#pragma once
 
 #include "endpoint/endpoint.h"
 
@@ -12,5 +11,3 @@ xl_cid xl_endpoint_token_key(const uint8_t token[16]);
 /* Returns 0 or XL_ERR_CRYPTO. Without a token no CID is issued and no reset is sent, because any other bytes in its
  * place could be known to others. */
 int xl_endpoint_reset_token(const xl_endpoint *, const xl_cid *, uint8_t token[16]);
-
-#endif

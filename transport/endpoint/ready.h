@@ -1,6 +1,5 @@
 /* Connections that may have something to send, in the order of their turns. */
-#ifndef XL_ENDPOINT_READY_H
-#define XL_ENDPOINT_READY_H
+#pragma once
 
 #include "endpoint/endpoint.h"
 
@@ -9,5 +8,3 @@ void xl_ready_add(xl_endpoint *, xl_connection *);
 void xl_ready_remove(xl_endpoint *, xl_connection *);
 /* Removes and returns the first connection; NULL: the list is empty. */
 xl_connection *xl_ready_take(xl_endpoint *);
-
-#endif

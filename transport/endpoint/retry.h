@@ -1,7 +1,6 @@
 /* Retry: a client proves that it receives packets at its address before the server keeps state for it (RFC 9000
  * sections 8.1.2 to 8.1.4 and 17.2.5). All state is in the token. */
-#ifndef XL_ENDPOINT_RETRY_H
-#define XL_ENDPOINT_RETRY_H
+#pragma once
 
 #include "wire/packet.h"
 
@@ -25,5 +24,3 @@ xl_token_verdict xl_retry_check(const uint8_t key[XL_RETRY_KEY_BYTES], const xl_
 /* Writes the Initial with CONNECTION_CLOSE that answers an Initial without a connection: INVALID_TOKEN (section 8.1.3)
  * or CONNECTION_REFUSED (section 5.2.2). Returns the length, 0 as above. */
 size_t xl_retry_put_refusal(const xl_packet_header *initial, uint64_t error_code, uint8_t *buf, size_t cap);
-
-#endif

@@ -6,8 +6,7 @@
  *         xl_timer_heap_set(&heap, c, xl_conn_next_timeout(c));
  *
  * Touching costs O(1), setting O(log n). Connections that were not touched cost nothing. */
-#ifndef XL_ENDPOINT_TIMER_HEAP_H
-#define XL_ENDPOINT_TIMER_HEAP_H
+#pragma once
 
 #include "connection/connection.h"
 
@@ -41,5 +40,3 @@ uint64_t xl_timer_heap_earliest(const xl_timer_heap *); /* XL_NEVER: none */
 /* Stores the connections with deadlines up to `now` in heap->due, in no particular order, and returns their number.
  * Takes time proportional to it. */
 size_t xl_timer_heap_due(xl_timer_heap *, uint64_t now);
-
-#endif

@@ -1,8 +1,7 @@
 /* Tokens of NEW_TOKEN: a client that returns from the same address proves with one that it receives packets there (RFC
  * 9000 section 8.1.3). They are encrypted, so they reveal nothing to an observer (section 8.1.4). The server does not
  * store the tokens that it issues. */
-#ifndef XL_ENDPOINT_TOKENS_H
-#define XL_ENDPOINT_TOKENS_H
+#pragma once
 
 #include "connection/state.h"
 #include "wire/packet.h"
@@ -19,5 +18,3 @@ int xl_token_make(const uint8_t key[XL_TOKEN_KEY_BYTES], const uint8_t nonce[XL_
 /* Whether the token is one of ours, for this address, and not too old. Any other counts as none. */
 bool xl_token_is_valid(const uint8_t key[XL_TOKEN_KEY_BYTES], const uint8_t *token, size_t len, const xl_addr *client,
                        uint64_t date);
-
-#endif

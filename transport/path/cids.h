@@ -1,7 +1,6 @@
 /* Connection IDs, RFC 9000 section 5.1: those that we issued, which the peer's packets carry, and those that the peer
  * issued to us. In the dialect `xlink` the sequence number of the destination CID is the path ID. */
-#ifndef XL_PATH_CIDS_H
-#define XL_PATH_CIDS_H
+#pragma once
 
 #include "wire/packet.h"
 
@@ -67,5 +66,3 @@ xl_cid_entry *xl_cids_take_unused(xl_cids *);
 /* Remote: removes a CID and queues its RETIRE_CONNECTION_ID. If the CID is gone already, queues the frame again, for a
  * frame that was lost. */
 void xl_cids_retire(xl_cids *, uint64_t sequence);
-
-#endif

@@ -1,6 +1,5 @@
 /* Explicit Congestion Notification of a path: RFC 9000 section 13.4 and appendix A.4. Only 1-RTT packets are marked. */
-#ifndef XL_PATH_ECN_H
-#define XL_PATH_ECN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ void xl_ecn_count(xl_ecn_space *, uint8_t ip_field);
  * whether they are valid, and stores them if so. *new_ce: packets that arrived with CE since the last valid counts. */
 bool xl_ecn_take_counts(xl_ecn_space *, const xl_ecn_counts *, uint64_t newly_acked, uint64_t *new_ce);
 const char *xl_ecn_state_name(xl_ecn_state);
-
-#endif

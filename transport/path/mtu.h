@@ -1,7 +1,6 @@
 /* Search for the largest datagrams that a path carries: DPLPMTUD, RFC 8899 and RFC 9000 section 14.3. A probe is a
  * packet of PING and PADDING whose loss is no sign of congestion. Sizes are UDP payload bytes. */
-#ifndef XL_PATH_MTU_H
-#define XL_PATH_MTU_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ void xl_mtu_packet_acked(xl_mtu *, uint64_t bytes, uint64_t sent_at);
 bool xl_mtu_packet_lost(xl_mtu *, uint64_t bytes, uint64_t sent_at);
 /* The kernel refused a packet of this size. Returns whether `size` has changed. */
 bool xl_mtu_too_large(xl_mtu *, uint64_t bytes, uint64_t now);
-
-#endif

@@ -1,7 +1,6 @@
 /* One path: its addresses and connection IDs, its state machine, its packet number space, and its own RTT estimate,
  * pacer and congestion controller (decoupled, paper section 3). Validation: RFC 9000 section 8.2. */
-#ifndef XL_PATH_PATH_H
-#define XL_PATH_PATH_H
+#pragma once
 
 #include <stdalign.h>
 
@@ -283,5 +282,3 @@ void xl_path_queue_response(xl_path *, const uint8_t data[8]);
  * beyond it, so that a path with a full window does not look slow or closed to the peer. Further challenges are
  * answered as acknowledgements arrive, because a padded response is many times as large as a challenge. */
 bool xl_path_may_respond(const xl_path *);
-
-#endif

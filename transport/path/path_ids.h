@@ -6,8 +6,7 @@
  *     { id <= local_max, not forgotten }  =  XL_PATH_IDS_MAX of them
  *
  * Any other ID up to local_max was used up and never returns (section 3.4). */
-#ifndef XL_PATH_PATH_IDS_H
-#define XL_PATH_PATH_IDS_H
+#pragma once
 
 #include "path/cids.h"
 #include "wire/frame_ietf.h"
@@ -75,5 +74,3 @@ void xl_path_ids_note_blocked(xl_path_ids *);
 void xl_path_id_note_blocked(xl_path_id *);
 /* Replaces an ID that is used up by the next one. Its local CIDs must have been withdrawn. */
 void xl_path_ids_forget(xl_path_ids *, xl_path_id *);
-
-#endif

@@ -1,7 +1,6 @@
 /* The qlog form of a frame: draft-ietf-quic-qlog-quic-events, and the dialect's ack_mp, qoe_control_signals,
  * path_status. */
-#ifndef XL_QLOG_FRAMES_H
-#define XL_QLOG_FRAMES_H
+#pragma once
 
 #include "qlog/json.h"
 #include "wire/frame.h"
@@ -11,5 +10,3 @@
 /* ack_delay_exponent: of the endpoint that sent the frame. */
 void xl_qlog_put_frame(xl_json *, const xl_frame *, uint64_t ack_delay_exponent);
 void xl_qlog_put_qoe(xl_json *, const xl_qoe *); /* the members, without braces */
-
-#endif

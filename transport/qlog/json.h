@@ -1,7 +1,6 @@
 /* Writes JSON text into a fixed buffer, without printf, because the log is written for every packet. Text that does not
  * fit sets `overflow`; from then on nothing is written. */
-#ifndef XL_QLOG_JSON_H
-#define XL_QLOG_JSON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -83,5 +82,3 @@ void xl_json_ms(xl_json *, uint64_t us); /* microseconds as milliseconds: 1500 -
 void xl_json_hex(xl_json *, const uint8_t *, size_t n);
 /* Writes at most `max` bytes of the string, quoted and escaped. Invalid UTF-8 becomes U+FFFD (RFC 8259 section 8.1). */
 void xl_json_string(xl_json *, const char *, size_t n, size_t max);
-
-#endif

@@ -4,8 +4,7 @@
  * and a packet whose frames exceed 16 KB of text says how many it left out ("frames_omitted"). All functions accept a
  * NULL xl_qlog (logging is off); strings may be NULL. Times and RTTs are milliseconds, as qlog requires; common_fields
  * also has the reference time as "reference_monotonic_us". */
-#ifndef XL_QLOG_QLOG_H
-#define XL_QLOG_QLOG_H
+#pragma once
 
 #include "wire/frame.h"
 
@@ -98,5 +97,3 @@ void xl_qlog_connection(xl_qlog *, uint64_t now, const char *name, const char *d
  * 15 KB. */
 void xl_qlog_application(xl_qlog *, uint64_t now, const char *name, const char *data);
 void xl_qlog_params(xl_qlog *, uint64_t now, bool local, bool multipath, uint64_t max_idle_ms, uint64_t max_data);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * A train that was not spread shows only that the capacity is at least that rate. Unlike an average over time, the
  * estimate does not fall while the path is idle. Bytes and microseconds. */
-#ifndef XL_RECOVERY_CAPACITY_H
-#define XL_RECOVERY_CAPACITY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ typedef struct {
 void xl_capacity_acked(xl_capacity *, uint64_t bytes, uint64_t sent_at, uint64_t busy_since, uint64_t now);
 /* Time in which `bytes` pass the bottleneck; 0 while the capacity is unknown. A lower bound counts fourfold. */
 uint64_t xl_capacity_time(const xl_capacity *, uint64_t bytes);
-
-#endif

@@ -12,8 +12,7 @@
  * whose acknowledgements come in bursts, a part of the path's own queue counts as others': 1 − mean / greatest
  * capacity. The delay is unknown if no train has measured the capacity for a second, or if acknowledgements come in
  * bursts further apart than a bucket, as with RTTs above some 400 ms. Bytes and microseconds. */
-#ifndef XL_RECOVERY_CROSS_TRAFFIC_H
-#define XL_RECOVERY_CROSS_TRAFFIC_H
+#pragma once
 
 #include <stdint.h>
 
@@ -36,5 +35,3 @@ void xl_cross_traffic_acked(xl_cross_traffic *, uint64_t rtt_us, uint64_t min_rt
 /* Returns the delay by others' packets. 0: none, or unknown, because more than one of the six buckets (the newest one
  * included) had no acknowledgement. */
 uint64_t xl_cross_traffic_delay(const xl_cross_traffic *, uint64_t now);
-
-#endif

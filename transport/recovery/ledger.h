@@ -1,8 +1,7 @@
 /* The ledger of sent packets of one packet number space, and the effect of acknowledgements and losses (RFC 9002
  * section 6.1, packet and time threshold; appendix A). Packets are kept in order of packet number in a ring;
  * acknowledged ones at its head are dropped. In the steady state no packet needs an allocation. */
-#ifndef XL_RECOVERY_LEDGER_H
-#define XL_RECOVERY_LEDGER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -83,5 +82,3 @@ void xl_ledger_drain(xl_ledger *, xl_ledger_fn fn, void *user);
 /* Forgets lost packets sent before `before_us`, and settled ones, at the head of the ring. Call it from time to
  * time. */
 void xl_ledger_trim(xl_ledger *, uint64_t before_us);
-
-#endif

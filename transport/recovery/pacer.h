@@ -1,7 +1,6 @@
 /* Pacing by a token bucket (RFC 9002 section 7.7): tokens grow at `rate` bytes/s up to `burst` bytes; a packet may
  * leave when tokens > 0. Invariant: -mtu <= tokens <= burst. */
-#ifndef XL_RECOVERY_PACER_H
-#define XL_RECOVERY_PACER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ void xl_pacer_set_rate(xl_pacer *, uint64_t bytes_per_second, uint64_t now);
 uint64_t xl_pacer_next(const xl_pacer *, uint64_t now);
 bool xl_pacer_delays(const xl_pacer *, uint64_t now); /* whether xl_pacer_next() > now */
 void xl_pacer_sent(xl_pacer *, uint64_t bytes, uint64_t now);
-
-#endif

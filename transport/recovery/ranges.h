@@ -1,7 +1,6 @@
 /* A set of uint64 as ascending, disjoint, non-adjacent half-open intervals [start, end). Used for received packet
  * numbers, acknowledged and lost stream offsets, reassembly. Insertion at the end (the usual case) is O(1). */
-#ifndef XL_RECOVERY_RANGES_H
-#define XL_RECOVERY_RANGES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ bool xl_ranges_first_gap(const xl_ranges *, uint64_t start, uint64_t end, xl_ran
 void xl_ranges_drop_below(xl_ranges *, uint64_t value); /* removes [0, value) */
 void xl_ranges_keep_newest(xl_ranges *, size_t count);  /* removes the smallest intervals beyond count */
 uint64_t xl_ranges_total(const xl_ranges *);            /* number of values in the set */
-
-#endif

@@ -2,8 +2,7 @@
  * departure of a packet and its acknowledgement. Each packet stores `delivered` at its departure. A sample is what was
  * delivered since then, divided by the longer of two times: that of sending it and that of its acknowledgements. A
  * sample is marked if the application (or the scheduler) left the path idle. Bytes and microseconds. */
-#ifndef XL_RECOVERY_RATE_H
-#define XL_RECOVERY_RATE_H
+#pragma once
 
 #include "recovery/ledger.h"
 
@@ -43,5 +42,3 @@ uint64_t xl_rate_since(const xl_rate_sampler *, const xl_sent_packet *);
 bool xl_rate_take(xl_rate_sampler *, uint64_t min_rtt_us, xl_rate_sample *out);
 /* The path could send now, but there is no data. */
 void xl_rate_mark_app_limited(xl_rate_sampler *, uint64_t in_flight);
-
-#endif

@@ -1,6 +1,5 @@
 /* Round-trip time estimation, RFC 9002 section 5, microseconds. */
-#ifndef XL_RECOVERY_RTT_H
-#define XL_RECOVERY_RTT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ void xl_rtt_restart_min(xl_rtt *);
 uint64_t xl_rtt_pto(const xl_rtt *, uint64_t max_ack_delay_us); /* 6.2.1: smoothed + max(4 var, granularity) + delay */
 uint64_t xl_rtt_loss_delay(const xl_rtt *);                     /* 6.1.2: 9/8 max(smoothed, latest), >= granularity */
 uint64_t xl_rtt_persistent(const xl_rtt *, uint64_t max_ack_delay_us); /* 7.6.1, threshold 3 */
-
-#endif

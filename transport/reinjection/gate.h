@@ -1,6 +1,5 @@
 /* Double-threshold control (paper section 5.2.2, Algorithm 1): whether the player needs re-injection at present. */
-#ifndef XL_REINJECTION_GATE_H
-#define XL_REINJECTION_GATE_H
+#pragma once
 
 #include "xlink/xlink.h"
 
@@ -31,5 +30,3 @@ uint64_t xl_qoe_play_time_left(const xl_qoe *);
 /* deliver_time_max_us: Equation 1, the largest RTT + variation of the paths that have unacknowledged packets. The
  * signal is extrapolated to `now`. Before the first signal the gate is open, because the player has nothing yet. */
 xl_qoe_decision xl_qoe_gate_decide(const xl_qoe_gate *, uint64_t deliver_time_max_us, uint64_t now);
-
-#endif

@@ -1,7 +1,6 @@
 /* Re-injection: which unacknowledged data may be sent a second time, on another path, and when (paper section 5.1).
  * A mode is a table of functions in a file of its own. */
-#ifndef XL_REINJECTION_REINJECTION_H
-#define XL_REINJECTION_REINJECTION_H
+#pragma once
 
 #include "xlink/xlink.h"
 
@@ -43,5 +42,3 @@ const xl_reinjection_ops *xl_reinjection_find(const char *name); /* NULL when un
  * unacknowledged packet; with deep queues, where most of a chunk is in flight when its last packet leaves, that would
  * send a large part of the chunk twice (xl_scheme.reinjection_unconditional does). */
 bool xl_reinjection_pays(uint64_t original_us, uint64_t copy_us, uint64_t min_gain_us);
-
-#endif

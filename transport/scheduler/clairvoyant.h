@@ -1,6 +1,5 @@
 /* Input of the clairvoyant scheduler from a connection. */
-#ifndef XL_SCHEDULER_CLAIRVOYANT_H
-#define XL_SCHEDULER_CLAIRVOYANT_H
+#pragma once
 
 #include "recovery/pacer.h"
 #include "scheduler/foresight.h"
@@ -16,5 +15,3 @@ typedef struct xl_foreseen {
     const xl_foresight *network;
     xl_foreseen_path path[XL_MAX_PATHS]; /* in the order of view->path */
 } xl_foreseen;
-
-#endif

@@ -1,7 +1,6 @@
 /* What a simulator knows of its network's future, for the clairvoyant scheduler. Not part of the public API: outside of
  * transport/ only the simulator includes this header, and endpoint/foresight.h. */
-#ifndef XL_SCHEDULER_FORESIGHT_H
-#define XL_SCHEDULER_FORESIGHT_H
+#pragma once
 
 #include "xlink/xlink.h"
 
@@ -17,5 +16,3 @@ typedef struct xl_foresight {
     bool (*inside)(void *handle, size_t *bytes, uint64_t *arrives_at);
     uint64_t (*send)(void *handle, size_t bytes, uint64_t at);
 } xl_foresight;
-
-#endif

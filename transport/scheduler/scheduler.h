@@ -1,8 +1,7 @@
 /* Schedulers choose the path of the next packet. Each is a table of functions in one file. The packet's content is
  * chosen separately (connection/, reinjection/), except by the redundant scheduler, which sets `copies`.
  * docs/reference/schedulers.md compares them. */
-#ifndef XL_SCHEDULER_SCHEDULER_H
-#define XL_SCHEDULER_SCHEDULER_H
+#pragma once
 
 #include "xlink/xlink.h"
 
@@ -97,5 +96,3 @@ bool xl_scheduler_decide_by_rtt(const xl_scheduler_view *, xl_scheduler_decision
 const xl_scheduler_path *xl_scheduler_faster_but_full(const xl_scheduler_view *, const xl_scheduler_decision *);
 /* Changes the decision to waiting for that path. */
 void xl_scheduler_wait(xl_scheduler_decision *, const xl_scheduler_path *for_path, const char *why);
-
-#endif

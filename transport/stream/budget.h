@@ -8,8 +8,7 @@
  *
  * so H never exceeds M. Example: with M = 256 MiB and N = 1024, 128 MiB are shared and 128 KiB are reserved for
  * each. */
-#ifndef XL_STREAM_BUDGET_H
-#define XL_STREAM_BUDGET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ void xl_budget_await_pool(const xl_budget *);
 /* Returns false, and takes nothing, if fewer bytes are left. */
 bool xl_budget_take(xl_budget *, size_t bytes);
 void xl_budget_give_back(xl_budget *, size_t bytes);
-
-#endif

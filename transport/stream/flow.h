@@ -1,6 +1,5 @@
 /* Flow control accounting of one limit, RFC 9000 section 4: a stream's or the connection's, both directions. */
-#ifndef XL_STREAM_FLOW_H
-#define XL_STREAM_FLOW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ bool xl_flow_out_raise(xl_flow_out *, uint64_t limit); /* returns whether it gre
 uint64_t xl_flow_out_left(const xl_flow_out *);
 /* Whether the sender is at the limit and has not reported it. Marks it as reported. */
 bool xl_flow_out_take_blocked(xl_flow_out *);
-
-#endif

@@ -1,7 +1,6 @@
 /* The receiving half of a stream: reassembly, final size, in-order reading. RFC 9000 section 3.2. Also used for CRYPTO.
  */
-#ifndef XL_STREAM_RECEIVE_H
-#define XL_STREAM_RECEIVE_H
+#pragma once
 
 #include "recovery/ranges.h"
 
@@ -35,5 +34,3 @@ size_t xl_recv_readable(const xl_recv *); /* contiguous bytes at `read` */
 size_t xl_recv_read(xl_recv *, uint8_t *buf, size_t cap, bool *fin);
 /* Whether the application has something to read: bytes, or the FIN. */
 bool xl_recv_is_ready(const xl_recv *);
-
-#endif

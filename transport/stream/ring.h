@@ -1,6 +1,5 @@
 /* Byte copies into and out of a ring whose size is a power of two, addressed by stream offset. */
-#ifndef XL_STREAM_RING_H
-#define XL_STREAM_RING_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ static inline size_t xl_ring_size(size_t cap, uint64_t need) {
         cap *= 2;
     return cap;
 }
-
-#endif

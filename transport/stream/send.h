@@ -1,8 +1,7 @@
 /* The sending half of a stream: the buffer from the first unacknowledged byte on, and which bytes are unsent, lost or
  * acknowledged. RFC 9000 section 3.1. Also used for CRYPTO streams. Flow control limits are passed in. The buffer grows
  * with its content, shrinks if little of it was used for a while, and is freed when empty. */
-#ifndef XL_STREAM_SEND_H
-#define XL_STREAM_SEND_H
+#pragma once
 
 #include "recovery/ranges.h"
 #include "stream/budget.h"
@@ -71,5 +70,3 @@ bool xl_send_range_is_acked(const xl_send *, uint64_t offset, size_t len, bool f
 /* Whether all that was written is acknowledged, and the FIN if there is one: nothing is left to send. */
 bool xl_send_is_settled(const xl_send *);
 bool xl_send_is_done(const xl_send *); /* FIN and everything before acknowledged */
-
-#endif

@@ -1,6 +1,5 @@
 /* For tests: a pair of connections, one of which has a peer that breaks the rules with valid keys. */
-#ifndef XL_TESTING_ATTACK_H
-#define XL_TESTING_ATTACK_H
+#pragma once
 
 #include "testing/pair.h"
 
@@ -98,5 +97,3 @@ static const uint8_t token[16] = {1, 2, 3};
 static inline xl_cid cid_of(uint8_t n) {
     return (xl_cid){.len = 8, .id = {0xcc, n, 1, 2, 3, 4, 5, 6}};
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* For tests: a server that keeps running, and clients that come one after the other with the session that they stored.
  * Included by test programs; every function is static. */
-#ifndef XL_TESTING_EARLY_WORLD_H
-#define XL_TESTING_EARLY_WORLD_H
+#pragma once
 
 #include "connection/early.h"
 #include "testing/pair.h"
@@ -100,5 +99,3 @@ static inline uint64_t finish(world *w, size_t i) {
     assert_true(took != UINT64_MAX);
     return took;
 }
-
-#endif

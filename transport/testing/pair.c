@@ -1,8 +1,5 @@
 #include "testing/pair.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define PAIR_MOST_BYTES 16384
 
 /* Returns up to PAIR_MOST_BYTES of a stream's content from an offset on: part of a pattern that is too long to match

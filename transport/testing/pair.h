@@ -1,8 +1,7 @@
 /* For tests: a client and a server in one process on a virtual clock, joined by links with delay, rate, loss,
  * reordering and outages. The client asks for n bytes on a stream (8 bytes, big endian), the server answers with a
  * pattern that the client checks. */
-#ifndef XL_TESTING_PAIR_H
-#define XL_TESTING_PAIR_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,5 +155,3 @@ uint64_t pair_finish(pair *p, size_t i, uint64_t limit_us);
 /* Requests `size` bytes, which must be complete before the limit. */
 void pair_transfer(pair *p, uint64_t size, uint64_t limit_us);
 xl_path_stats pair_server_path(pair *p, size_t i);
-
-#endif

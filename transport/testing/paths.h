@@ -1,6 +1,5 @@
 /* For tests: two paths, or more, of one connection. Included by test programs; every function is static. */
-#ifndef XL_TESTING_PATHS_H
-#define XL_TESTING_PATHS_H
+#pragma once
 
 #include "testing/pair.h"
 
@@ -25,5 +24,3 @@ static inline void start(pair *p) {
 static inline uint64_t sent_on(pair *p, size_t path) {
     return pair_server_path(p, path).stream_bytes_sent;
 }
-
-#endif

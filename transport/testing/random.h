@@ -1,7 +1,6 @@
 /* For tests: losses of an emulated link, bytes of a hostile peer. xoshiro256** (Blackman, Vigna 2018), seeded by
  * splitmix64. Four outputs determine all others, so the library uses crypto/random.h instead. */
-#ifndef XL_TESTING_RANDOM_H
-#define XL_TESTING_RANDOM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ static inline void xl_random_bytes(xl_random *r, uint8_t *out, size_t len) {
             *out++ = (uint8_t)v;
     }
 }
-
-#endif

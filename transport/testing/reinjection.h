@@ -1,6 +1,5 @@
 /* Shared by tests of re-injection: two paths, an outage, and the contents of the server's qlog. */
-#ifndef XL_TESTING_REINJECTION_H
-#define XL_TESTING_REINJECTION_H
+#pragma once
 
 #include "testing/pair.h"
 
@@ -99,5 +98,3 @@ static inline void until_flushed(pair *p, size_t request) {
         s = xl_conn_stream(p->sc, p->request[request].id);
     }
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* For tests: stores a client's newest session. Included by test programs; every function is static. */
-#ifndef XL_TESTING_SESSION_STORE_H
-#define XL_TESTING_SESSION_STORE_H
+#pragma once
 
 #include <string.h>
 
@@ -28,5 +27,3 @@ static inline size_t load(void *user, const char *name, uint8_t *session, size_t
     memcpy(session, s->bytes, s->len);
     return s->len;
 }
-
-#endif

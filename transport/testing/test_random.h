@@ -1,6 +1,5 @@
 /* A seeded generator for property tests (splitmix64). */
-#ifndef XL_TESTING_TEST_RANDOM_H
-#define XL_TESTING_TEST_RANDOM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@ static inline uint64_t test_random(uint64_t *state) {
 static inline uint64_t test_below(uint64_t *state, uint64_t bound) {
     return test_random(state) % bound;
 }
-
-#endif

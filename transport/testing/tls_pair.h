@@ -1,6 +1,5 @@
 /* For tests: the two ends of a TLS handshake in one process. Included by test programs; every function is static. */
-#ifndef XL_TESTING_TLS_PAIR_H
-#define XL_TESTING_TLS_PAIR_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,5 +173,3 @@ static inline void assert_agreed(const pair *p, xl_aead aead) {
     assert_int_equal(p->client.peer_params_len, sizeof SERVER_PARAMS);
     assert_memory_equal(p->client.peer_params, SERVER_PARAMS, sizeof SERVER_PARAMS);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Bounded reading and writing of wire bytes. A reader or writer that would leave its bounds sets `failed` and from then
  * on does nothing: callers check once at the end. All integers are big endian; varints are RFC 9000 section 16. */
-#ifndef XL_WIRE_CURSOR_H
-#define XL_WIRE_CURSOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ static inline void xl_write_varint(xl_writer *w, uint64_t v) {
 static inline size_t xl_varint_len(uint64_t v) {
     return v < UINT64_C(1) << 6 ? 1 : v < UINT64_C(1) << 14 ? 2 : v < UINT64_C(1) << 30 ? 4 : 8;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* Frames: RFC 9000 section 19, and the two multipath dialects: `xlink` (draft-liu-multipath-quic with the paper's QoE
  * field) and `ietf` (RFC 10069, frame_ietf.h).
  * Parsing yields a view into the packet; nothing is copied. */
-#ifndef XL_WIRE_FRAME_H
-#define XL_WIRE_FRAME_H
+#pragma once
 
 #include "wire/cursor.h"
 #include "wire/frame_ietf.h"
@@ -214,5 +213,3 @@ void xl_frame_put_path_new_cid(xl_writer *, uint64_t path_id, uint64_t sequence,
                                const xl_cid *, const uint8_t token[16]);
 void xl_frame_put_path_retire_cid(xl_writer *, uint64_t path_id, uint64_t sequence);
 void xl_frame_put_path_cids_blocked(xl_writer *, uint64_t path_id, uint64_t next_sequence);
-
-#endif

@@ -1,8 +1,7 @@
 /* Frames of the multipath dialect `ietf`: RFC 10069 section 4. They occur in 1-RTT packets only. Parts that they share
  * with RFC 9000's frames (acknowledgement ranges, connection IDs) and with the dialect `xlink` (the status of a path)
  * are parsed into the same members of xl_frame. */
-#ifndef XL_WIRE_FRAME_IETF_H
-#define XL_WIRE_FRAME_IETF_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ enum {
 #define XL_PATH_ID_MAX UINT32_MAX
 
 bool xl_frame_is_ietf(uint64_t type);
-
-#endif

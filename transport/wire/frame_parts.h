@@ -1,6 +1,5 @@
 /* Parts that several frame types share, for frame.c, frame_ietf.c and frame_put.c only. */
-#ifndef XL_WIRE_FRAME_PARTS_H
-#define XL_WIRE_FRAME_PARTS_H
+#pragma once
 
 #include "wire/frame.h"
 
@@ -21,5 +20,3 @@ void xl_frame_put_new_cid_body(xl_writer *, uint64_t sequence, uint64_t retire_p
                                const uint8_t token[16]);
 /* The qlog name; NULL: the type is not of the dialect. */
 const char *xl_frame_ietf_name(uint64_t type);
-
-#endif

@@ -1,7 +1,6 @@
 /* Upper bounds of the frames' sizes in bytes, to reserve room before writing. A frame is its type and its fields; a
  * field is a varint of at most 8 bytes unless noted otherwise. */
-#ifndef XL_WIRE_FRAME_SIZES_H
-#define XL_WIRE_FRAME_SIZES_H
+#pragma once
 
 #define XL_VARINT_BYTES 8
 #define XL_FIELDS(n)    ((size_t)(n)*XL_VARINT_BYTES)
@@ -35,5 +34,3 @@
 #define XL_MAX_PATH_ID_FRAME_BYTES       (2 + XL_FIELDS(1))
 #define XL_PATHS_BLOCKED_FRAME_BYTES     (2 + XL_FIELDS(1))
 #define XL_PATH_CIDS_BLOCKED_FRAME_BYTES (2 + XL_FIELDS(2))
-
-#endif

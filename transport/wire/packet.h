@@ -1,6 +1,5 @@
 /* Packet headers: RFC 9000 section 17 (QUIC v1), RFC 9369 (v2), RFC 8999 (invariants). */
-#ifndef XL_WIRE_PACKET_H
-#define XL_WIRE_PACKET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -71,5 +70,3 @@ size_t xl_packet_put_version_negotiation(uint8_t *buf, size_t cap, const xl_cid 
 size_t xl_packet_number_len(uint64_t pn, uint64_t largest_acked);
 /* RFC 9000 appendix A.3. largest: highest packet number received in the space, UINT64_MAX = none. */
 uint64_t xl_packet_number_decode(uint64_t largest, uint64_t truncated, size_t pn_len);
-
-#endif

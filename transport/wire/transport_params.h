@@ -1,8 +1,7 @@
 /* Transport parameters: RFC 9000 section 18, enable_multipath of the dialect `xlink`, initial_max_path_id of `ietf`
  * (RFC 10069 section 2.1), and the private parameter that negotiates the player's signal: in `xlink` the QoE field of
  * ACK_MP, in `ietf` QOE_CONTROL_SIGNALS. */
-#ifndef XL_WIRE_TRANSPORT_PARAMS_H
-#define XL_WIRE_TRANSPORT_PARAMS_H
+#pragma once
 
 #include "wire/packet.h"
 
@@ -66,5 +65,3 @@ size_t xl_transport_params_encode(const xl_transport_params *, uint8_t *buf, siz
 /* from_server: the peer is a server, and may send its parameters. Returns 0 or XL_QERR_TRANSPORT_PARAMETER: duplicates,
  * bad lengths, values out of range (18.2), a server-only parameter from a client. Unknown parameters are skipped. */
 uint64_t xl_transport_params_decode(const uint8_t *data, size_t len, bool from_server, xl_transport_params *out);
-
-#endif
