@@ -107,15 +107,14 @@ static uint64_t first_frame_bytes(const catalogue *c, const char *target, uint64
 typedef enum { RANGE_NONE, RANGE_GIVEN, RANGE_UNSATISFIABLE } range_kind;
 
 /* RFC 9110 section 14.1.2, for a single range. Anything else, including lists, is ignored, as section 14.2 allows. */
-static range_kind parse_range(const char *text, size_t len, uint64_t size, uint64_t *first, uint64_t *last) {
+static range_kind parse_range(const char *text, uint64_t size, uint64_t *first, uint64_t *last) {
     static const char unit[] = "bytes=";
-    if (!text || len < sizeof unit || strncasecmp(text, unit, sizeof unit - 1) != 0)
+    if (!text || strncasecmp(text, unit, sizeof unit - 1) != 0)
         return RANGE_NONE;
-    const char *begin = text + sizeof unit - 1, *end = text + len;
-    const char *dash = memchr(begin, '-', (size_t)(end - begin));
+    const char *begin = text + sizeof unit - 1, *dash = strchr(begin, '-');
     if (!dash)
         return RANGE_NONE;
-    size_t first_len = (size_t)(dash - begin), last_len = (size_t)(end - dash - 1);
+    size_t first_len = (size_t)(dash - begin), last_len = strlen(dash + 1);
     uint64_t a = 0, b = UINT64_MAX;
     if (first_len == 0) {
         /* The last b bytes. */
@@ -152,19 +151,18 @@ static int hex_digit(char c) {
 }
 
 /* Copies the target without its query, percent-decoded. False: it is not a path, or too long. */
-static bool decode_target(const char *target, size_t len, char out[CATALOGUE_MAX_PATH_BYTES]) {
+static bool decode_target(const char *target, char out[CATALOGUE_MAX_PATH_BYTES]) {
     size_t n = 0;
-    if (len == 0 || target[0] != '/')
+    if (target[0] != '/')
         return false;
-    for (size_t i = 0; i < len && target[i] != '?' && target[i] != '#'; i++) {
-        char c = target[i];
+    for (const char *at = target; *at != '\0' && *at != '?' && *at != '#'; at++) {
+        char c = *at;
         if (c == '%') {
-            int high = i + 2 < len ? hex_digit(target[i + 1]) : -1;
-            int low = i + 2 < len ? hex_digit(target[i + 2]) : -1;
-            if (high < 0 || low < 0)
+            int high = hex_digit(at[1]), low = high < 0 ? -1 : hex_digit(at[2]);
+            if (low < 0)
                 return false;
             c = (char)(high * 16 + low);
-            i += 2;
+            at += 2;
         }
         if (c == '\0' || n + 1 >= CATALOGUE_MAX_PATH_BYTES)
             return false;
@@ -221,14 +219,14 @@ static const char *media_type(const char *path) {
     return "application/octet-stream";
 }
 
-static void plan_range(catalogue *c, const char *path, const char *range, size_t range_len, catalogue_response *out) {
+static void plan_range(catalogue *c, const char *path, const char *range, catalogue_response *out) {
     uint64_t size = out->resource_bytes;
     out->accept_ranges = true;
     out->content_type = out->body.synthetic ? "video/mp4" : media_type(path);
     out->first = 0;
     out->last = size > 0 ? size - 1 : 0;
     out->content_length = size;
-    switch (parse_range(range, range_len, size, &out->first, &out->last)) {
+    switch (parse_range(range, size, &out->first, &out->last)) {
     case RANGE_UNSATISFIABLE:
         out->status = 416;
         out->content_length = 0;
@@ -250,22 +248,22 @@ static void plan_range(catalogue *c, const char *path, const char *range, size_t
     }
 }
 
-void catalogue_respond(catalogue *c, const char *method, size_t method_len, const char *target, size_t target_len,
-                       const char *range, size_t range_len, catalogue_response *out) {
+void catalogue_respond(catalogue *c, const char *method, const char *target, const char *range,
+                       catalogue_response *out) {
     *out = (catalogue_response){.content_type = "text/plain", .body = {.owner = c, .handle = -1}};
-    bool head = method_len == 4 && memcmp(method, "HEAD", 4) == 0;
-    if (!head && !(method_len == 3 && memcmp(method, "GET", 3) == 0)) {
+    bool head = strcmp(method, "HEAD") == 0;
+    if (!head && strcmp(method, "GET") != 0) {
         out->status = 405;
         out->allow = true;
         return;
     }
     char path[CATALOGUE_MAX_PATH_BYTES];
-    out->status = decode_target(target, target_len, path) ? open_resource(c, path, out) : 400;
+    out->status = decode_target(target, path) ? open_resource(c, path, out) : 400;
     out->retry_after = out->status == 503;
     if (out->status != 200)
         return;
     /* Range has a meaning for GET only (RFC 9110 section 14.2). */
-    plan_range(c, path, head ? NULL : range, range_len, out);
+    plan_range(c, path, head ? NULL : range, out);
     if (!head) {
         out->body.position = out->first;
         out->body.end = out->first + out->content_length;

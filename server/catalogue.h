@@ -67,10 +67,9 @@ typedef struct {
     catalogue_body body;      /* must always be closed */
 } catalogue_response;
 
-/* Decides the answer. Strings need not end in NUL. range: value of the Range field, NULL for none. Never fails: an
- * error is a status with an empty body. */
-void catalogue_respond(catalogue *, const char *method, size_t method_len, const char *target, size_t target_len,
-                       const char *range, size_t range_len, catalogue_response *out);
+/* Decides the answer. range: value of the Range field, NULL for none. Never fails: an error is a status with an empty
+ * body. */
+void catalogue_respond(catalogue *, const char *method, const char *target, const char *range, catalogue_response *out);
 
 /* Turns the answer into a 503 with Retry-After, for lack of room to send it now, and closes its body. */
 void catalogue_refuse(catalogue_response *);

@@ -15,7 +15,7 @@
 static const catalogue_video unknown = {.fps_milli = 30000};
 
 static void ask(catalogue *c, const char *method, const char *target, const char *range, catalogue_response *out) {
-    catalogue_respond(c, method, strlen(method), target, strlen(target), range, range ? strlen(range) : 0, out);
+    catalogue_respond(c, method, target, range, out);
 }
 
 static int status_of(catalogue *c, const char *target) {

@@ -140,9 +140,8 @@ static void write_head(connection *c, int status, const char *fields) {
 }
 
 static void respond(connection *c, const http1_request *r, uint64_t now) {
-    size_t range_len = strlen(r->range);
-    catalogue_respond(c->service->server->catalogue, r->method, strlen(r->method), r->target, strlen(r->target),
-                      range_len > 0 ? r->range : NULL, range_len, &c->response);
+    catalogue_respond(c->service->server->catalogue, r->method, r->target, r->range[0] != '\0' ? r->range : NULL,
+                      &c->response);
     const catalogue_response *a = &c->response;
     char fields[512];
     int n = snprintf(fields, sizeof fields, "Content-Type: %s\r\nContent-Length: %llu\r\n%s", a->content_type,

@@ -118,8 +118,7 @@ static size_t response_headers(const catalogue_response *answer, const char *len
 
 /* The catalogue's answer, or a 503 if there is no room for another open body. */
 static void decide(connection *c, const h3_request *request, catalogue_response *answer) {
-    catalogue_respond(c->service->videos, request->method, strlen(request->method), request->path,
-                      strlen(request->path), request->range, request->range ? strlen(request->range) : 0, answer);
+    catalogue_respond(c->service->videos, request->method, request->path, request->range, answer);
     bool has_room = c->open_responses < OPEN_RESERVED || c->service->open_responses < OPEN_SHARED;
     if (!has_room && catalogue_body_left(&answer->body) > 0)
         catalogue_refuse(answer);

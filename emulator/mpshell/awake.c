@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "base/descriptors.h"
-#include "emulator/mpshell/clock.h"
+#include "emulator/mpshell/machine.h"
 
 #define LATENCY_DEVICE   "/dev/cpu_dma_latency"
 #define LOWEST_WEIGHT    "19" /* nice value of a session's scheduling group */

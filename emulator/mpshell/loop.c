@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/wait.h"
-#include "emulator/mpshell/clock.h"
 #include "emulator/mpshell/mailbox.h"
 #include "emulator/mpshell/outputs.h"
 #include "emulator/mpshell/traffic.h"

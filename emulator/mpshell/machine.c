@@ -7,6 +7,8 @@
 
 #include "base/text_file.h"
 
+#define CLOCK_SOURCE "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+
 /* The columns of /proc/stat (proc(5)); user time includes guest time. */
 enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, GUEST, GUEST_NICE, COLUMNS };
 
@@ -48,4 +50,9 @@ mp_machine mp_machine_between(const mp_machine *before, const mp_machine *after)
         .steal_s = after->steal_s - before->steal_s,
         .guest_s = after->guest_s - before->guest_s,
     };
+}
+
+bool mp_clock_is_virtual(void) {
+    char name[32];
+    return file_peek(CLOCK_SOURCE, name, sizeof name) && strncmp(name, "time-travel", 11) == 0;
 }

@@ -1,4 +1,4 @@
-/* Processor time of the machine, as the kernel counts it. */
+/* The machine: its processor time, as the kernel counts it, and whether its time is virtual. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,3 +19,6 @@ mp_machine mp_machine_parse(const char *text, double ticks);
 mp_machine mp_machine_read(void);
 /* Returns `after` minus `before`. */
 mp_machine mp_machine_between(const mp_machine *before, const mp_machine *after);
+
+/* Whether this kernel's time jumps while no process runs (vkernel). */
+bool mp_clock_is_virtual(void);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/descriptors.h"
-#include "emulator/mpshell/clock.h"
+#include "emulator/mpshell/machine.h"
 #include "emulator/mpshell/devices.h"
 #include "emulator/mpshell/tun.h"
 

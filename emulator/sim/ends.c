@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "emulator/sim/members.h"
 #include "emulator/sim/random.h"
 #include "emulator/sim/sim.h"
 #include "server/report.h"

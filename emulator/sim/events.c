@@ -5,7 +5,6 @@
 
 #include "emulator/link/queue.h"
 #include "emulator/link/trace.h"
-#include "emulator/sim/members.h"
 #include "emulator/sim/sim.h"
 
 #define MAX_TIME_MS UINT64_C(86400000000)

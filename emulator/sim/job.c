@@ -7,7 +7,6 @@
 
 #include "base/printable.h"
 #include "base/technology.h"
-#include "emulator/sim/members.h"
 #include "video/video.h"
 
 #define DAY_MS      UINT64_C(86400000)
@@ -79,6 +78,15 @@ static const setting job_rows[] = {
 static setting_tables members_of(player_settings *s, const setting *own, void *into, settings_pass pass) {
     return (setting_tables){
         .table = {{own, into, 0}, {shared_rows, s, 0}, {quic_setting_rows, &s->quic, 0}}, .count = 3, .pass = pass};
+}
+
+bool sim_members_read(const setting_tables *s, const json_t *object, const char *where, const char *const *also,
+                      char *error) {
+    char sentence[SETTINGS_ERROR_BYTES];
+    if (settings_read_json(s, object, where, also, sentence))
+        return true;
+    const size_t len = strlen(sentence);
+    return sim_fail(error, "%.*s", (int)(len > 0 && sentence[len - 1] == '.' ? len - 1 : len), sentence);
 }
 
 /* The context of parsing. */

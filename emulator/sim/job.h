@@ -7,6 +7,8 @@
 
 #include <jansson.h>
 
+#include "base/error.h"
+#include "base/settings.h"
 #include "emulator/link/route.h"
 #include "emulator/link/settings.h"
 #include "emulator/sim/events.h"
@@ -68,3 +70,12 @@ xl_addr sim_link_addr(size_t number, uint8_t host, uint16_t port);
 size_t sim_link_number(const sim_job *, size_t set, size_t path);
 /* Returns how many numbers the links of paths take; those of bottlenecks follow. */
 size_t sim_path_links(const sim_job *);
+
+/* settings_read_json() with a sentence without full stop in error[SIM_ERROR_BYTES]. */
+bool sim_members_read(const setting_tables *, const json_t *object, const char *where, const char *const *also,
+                      char *error);
+/* Returns the members of a job, for programs in other languages: quic_settings_describe(), "links" (the rows of a
+ * link), "queues" (the disciplines and their options) and "technologies". */
+json_t *sim_describe_settings(void);
+/* Writes a formatted sentence to error[SIM_ERROR_BYTES]. Returns false. */
+#define sim_fail(error, ...) error_set(error, SIM_ERROR_BYTES, __VA_ARGS__)

@@ -1,5 +1,6 @@
 /* xlink-sim: runs player, server and links of a job on a virtual clock. See docs/reference/sim.md. */
 #include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,9 +8,7 @@
 #include <unistd.h>
 
 #include "base/text_file.h"
-#include "emulator/sim/batch.h"
 #include "emulator/sim/job.h"
-#include "emulator/sim/members.h"
 #include "emulator/sim/sim.h"
 
 #define PROGRAM       "xlink-sim"
@@ -61,6 +60,42 @@ static int run(const char *name, const char *out) {
     return status;
 }
 
+/* Redirects standard error to the run's file. False: there is no such folder. */
+static bool redirect(const char *directory) {
+    char *name = NULL;
+    if (asprintf(&name, "%s/sim.stderr", directory) < 0)
+        return false;
+    int log = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    bool is_open = log >= 0 && dup2(log, STDERR_FILENO) >= 0;
+    if (log >= 0)
+        close(log);
+    free(name);
+    return is_open;
+}
+
+/* --batch: many runs in one process, one after another, so that libraries are linked, memory is mapped and traces are
+ * parsed once. Each line of standard input is JOB.json, a tab and DIR. The run's standard error goes to DIR/sim.stderr,
+ * and its exit status is a line of standard output. A run that dies ends the process: the caller starts another process
+ * for the next line. Returns 0 at the end of standard input, 2 at an invalid line. */
+static int serve_batch(void) {
+    char *line = NULL;
+    size_t size = 0;
+    int status = 0;
+    for (ssize_t n; status == 0 && (n = getline(&line, &size, stdin)) > 0;) {
+        line[n - 1] = line[n - 1] == '\n' ? '\0' : line[n - 1];
+        char *directory = strchr(line, '\t');
+        if (!directory) {
+            status = 2;
+            break;
+        }
+        *directory++ = '\0';
+        printf("%d\n", redirect(directory) ? run(line, directory) : 2);
+        fflush(stdout);
+    }
+    free(line);
+    return status;
+}
+
 /* Checks the job of a line. Its file names are relative to the current directory. */
 static void check(const char *text, size_t length) {
     char error[SIM_ERROR_BYTES] = "";
@@ -105,7 +140,7 @@ int main(int argc, char **argv) {
         if (strcmp(argv[i], "--check") == 0 && argc == 2)
             return check_lines();
         if (strcmp(argv[i], "--batch") == 0 && argc == 2)
-            return sim_batch_serve(run);
+            return serve_batch();
         if (strcmp(argv[i], "--out") == 0) {
             if (++i == argc)
                 return error_status(PROGRAM, "--out needs a value; see --help.");

@@ -3,7 +3,6 @@
 
 #include "emulator/link/foresight.h"
 #include "emulator/link/rng.h"
-#include "emulator/sim/members.h"
 #include "emulator/sim/sim.h"
 #include "transport/endpoint/foresight.h"
 

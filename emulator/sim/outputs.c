@@ -6,7 +6,6 @@
 
 #include "emulator/link/capture.h"
 #include "emulator/link/report.h"
-#include "emulator/sim/members.h"
 #include "emulator/sim/sim.h"
 #include "server/report.h"
 

@@ -1,7 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emulator/sim/members.h"
 #include "emulator/sim/random.h"
 #include "emulator/sim/sim.h"
 

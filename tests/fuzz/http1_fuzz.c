@@ -36,8 +36,7 @@ static void answer(const http1_request *request) {
     catalogue *c = catalogue_new(&video, &files);
     FUZZ_CHECK(c != NULL);
     catalogue_response r;
-    catalogue_respond(c, request->method, strlen(request->method), request->target, strlen(request->target),
-                      request->range[0] ? request->range : NULL, strlen(request->range), &r);
+    catalogue_respond(c, request->method, request->target, request->range[0] ? request->range : NULL, &r);
     FUZZ_CHECK(http1_reason(r.status)[0] != 0 && r.retry_after == (r.status == 503));
     fuzz_note_number((uint64_t)r.status);
     fuzz_note_number(r.content_length);
