@@ -430,8 +430,7 @@ void http3_client_process(http3_client *t, uint64_t now) {
     if (t->over)
         return;
     t->now = now;
-    if (xl_endpoint_next_timeout(t->endpoint) <= now)
-        xl_endpoint_handle_timeout(t->endpoint, now);
+    xl_endpoint_handle_timeout(t->endpoint, now);
     race(t, now);
     xl_event event;
     while (!t->over && xl_endpoint_poll_event(t->endpoint, &event))

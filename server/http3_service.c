@@ -431,8 +431,7 @@ http3_service *http3_service_new(xl_endpoint *endpoint, catalogue *videos, const
 
 void http3_service_process(http3_service *s, uint64_t now) {
     s->now = now;
-    if (xl_endpoint_next_timeout(s->endpoint) <= now)
-        xl_endpoint_handle_timeout(s->endpoint, now);
+    xl_endpoint_handle_timeout(s->endpoint, now);
     xl_event event;
     while (xl_endpoint_poll_event(s->endpoint, &event))
         on_event(s, &event);

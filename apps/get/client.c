@@ -220,8 +220,7 @@ void get_client_free(get_client *c) {
         return;
     hq_session_free(c->hq);
     h3_session_free(c->h3);
-    if (c->connection)
-        xl_connection_free(c->connection);
+    xl_connection_free(c->connection);
     free(c);
 }
 

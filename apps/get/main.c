@@ -160,8 +160,7 @@ static void step(get *g, get_client *client) {
     uint64_t now = xl_udp_now();
     const char *reason = reason_to_stop(g, now);
     xl_udp_receive(g->udp, g->endpoint, now);
-    if (xl_endpoint_next_timeout(g->endpoint) <= now)
-        xl_endpoint_handle_timeout(g->endpoint, now);
+    xl_endpoint_handle_timeout(g->endpoint, now);
     get_client_step(client, now);
     if (reason)
         get_client_close(client, reason, now);
@@ -379,11 +378,9 @@ static bool open_all(get *g, int argc, char **argv) {
 }
 
 static void close_all(get *g) {
-    if (g->endpoint)
-        xl_endpoint_free(g->endpoint);
+    xl_endpoint_free(g->endpoint);
     xl_udp_free(g->udp);
-    if (g->credentials)
-        xl_credentials_free(g->credentials);
+    xl_credentials_free(g->credentials);
     xl_log_files_close(g->logs);
     free(g->targets);
     if (!xl_session_file_close(g->sessions, g->error, sizeof g->error))

@@ -178,8 +178,7 @@ static void on_event(load_client *c, const xl_event *e) {
 void load_client_step(load_client *c, uint64_t now) {
     c->now = now;
     xl_udp_receive(c->udp, c->endpoint, now);
-    if (xl_endpoint_next_timeout(c->endpoint) <= now)
-        xl_endpoint_handle_timeout(c->endpoint, now);
+    xl_endpoint_handle_timeout(c->endpoint, now);
     xl_event e;
     while (!c->over && xl_endpoint_poll_event(c->endpoint, &e))
         on_event(c, &e);
@@ -281,8 +280,7 @@ void load_client_free(load_client *c) {
     if (!c)
         return;
     h3_session_free(c->h3);
-    if (c->endpoint)
-        xl_endpoint_free(c->endpoint);
+    xl_endpoint_free(c->endpoint);
     xl_udp_free(c->udp);
     free(c);
 }

@@ -203,8 +203,7 @@ static void close_all(load *l) {
     free(l->slots);
     free(l->handshakes);
     free(l->durations);
-    if (l->o.plan.credentials)
-        xl_credentials_free(l->o.plan.credentials);
+    xl_credentials_free(l->o.plan.credentials);
     descriptor_close(&l->epoll);
 }
 

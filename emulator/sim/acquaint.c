@@ -83,9 +83,7 @@ bool sim_acquaint(simulation *sim, const sim_player *p, const xl_config *of_serv
     sim->session.len = 0;
     if (ok)
         talk(near, far);
-    if (near)
-        xl_endpoint_free(near);
-    if (far)
-        xl_endpoint_free(far);
+    xl_endpoint_free(near);
+    xl_endpoint_free(far);
     return ok && sim->session.len > 0;
 }

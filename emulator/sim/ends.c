@@ -241,8 +241,7 @@ void sim_ends_free(simulation *sim) {
         player_session_free(&p->session);
         http3_service_free(p->server.http3);
         xl_endpoint_free(p->server.endpoint);
-        if (p->server.videos)
-            catalogue_free(p->server.videos);
+        catalogue_free(p->server.videos);
     }
     free(sim->players);
     xl_credentials_free(sim->client_credentials);

@@ -305,8 +305,7 @@ static void step(void *user, uint64_t now) {
     stack *t = user;
     xl_event event;
     xl_udp_receive(t->u.udp, t->endpoint, now);
-    if (xl_endpoint_next_timeout(t->endpoint) <= now)
-        xl_endpoint_handle_timeout(t->endpoint, now);
+    xl_endpoint_handle_timeout(t->endpoint, now);
     while (xl_endpoint_poll_event(t->endpoint, &event))
         on_event(t, &event);
     connect_again(t, now);
@@ -400,10 +399,8 @@ static void close_connection(void *user) {
 
 static void destroy(void *user) {
     stack *t = user;
-    if (t->endpoint)
-        xl_endpoint_free(t->endpoint);
-    if (t->credentials)
-        xl_credentials_free(t->credentials);
+    xl_endpoint_free(t->endpoint);
+    xl_credentials_free(t->credentials);
     xl_log_files_close(t->logs);
 }
 

@@ -144,8 +144,7 @@ static void server_round(bench *b) {
         xl_endpoint_receive(b->server, &p->head, p->data, b->now);
         b->cost.packets++;
     }
-    if (xl_endpoint_next_timeout(b->server) <= b->now)
-        xl_endpoint_handle_timeout(b->server, b->now);
+    xl_endpoint_handle_timeout(b->server, b->now);
     server_events(b);
     b->cost.packets += flush(b, b->server, &b->to_clients);
     b->server_timeout = xl_endpoint_next_timeout(b->server);

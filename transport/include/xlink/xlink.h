@@ -395,7 +395,7 @@ size_t xl_endpoint_transmit(xl_endpoint *, uint8_t *buf, size_t cap, xl_datagram
 void xl_endpoint_too_large(xl_endpoint *, const xl_datagram *, uint64_t now);
 /* The time at which xl_endpoint_handle_timeout() must be called, or XL_NEVER if no timer runs. */
 uint64_t xl_endpoint_next_timeout(xl_endpoint *);
-void xl_endpoint_handle_timeout(xl_endpoint *, uint64_t now);
+void xl_endpoint_handle_timeout(xl_endpoint *, uint64_t now); /* does nothing before that time */
 
 typedef struct {
     size_t connections;        /* current number */
@@ -478,7 +478,7 @@ void xl_connection_ping(xl_connection *, uint64_t now);
 /* Frees memory that a busy connection needs, if nothing is in flight. Forgets sent packets that only acknowledge. For
  * connections that have been silent for seconds. */
 void xl_connection_rest(xl_connection *);
-void xl_connection_free(xl_connection *);
+void xl_connection_free(xl_connection *); /* accepts NULL */
 /* Starts an application close; XL_EVENT_CLOSED follows after the draining period. Codes end at 2^62 - 1; a larger
  * app_error is sent as that. reason may be NULL. */
 void xl_connection_close(xl_connection *, uint64_t app_error, const char *reason, uint64_t now);
