@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/printable.h"
+#include "base/error.h"
 
 typedef struct {
     uint64_t requested_at;

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Writes a C file to stdout: the table of all that one folder registers. Registered is whatever a source file of the
-# folder defines at the beginning of a line as `const TYPE PREFIXname`; its .name is "name", in which `_` may be `-`.
-# FIRST comes first, the others follow in alphabetical order, so that the table does not depend on the machine.
+# Writes a C file to stdout: the table of all that one folder registers, and the functions PREFIXfind() by name and
+# PREFIXname() by number, which return NULL if there is none. Registered is whatever a source file of the folder defines
+# at the beginning of a line as `const TYPE PREFIXname`; its .name is "name", in which `_` may be `-`. FIRST comes first,
+# the others follow in alphabetical order, so that the table does not depend on the machine.
 set -euo pipefail
 [ $# -eq 6 ] || { echo "usage: registry.sh FOLDER HEADER TYPE PREFIX TABLE FIRST" >&2; exit 2; }
 folder=$1 header=$2 type=$3 prefix=$4 table=$5 first=$6
@@ -48,6 +49,8 @@ twice=$(printf '%s\n' "${names[@]}" | uniq -d)
 echo "/* Made by scripts/registry.sh from the definitions in $folder. */"
 echo "#include \"$header\""
 echo
+echo "#include <string.h>"
+echo
 for name in "${names[@]}"; do echo "extern const $type $prefix$name;"; done
 echo
 echo "const $type *const $table[] = {"
@@ -55,3 +58,19 @@ echo "    &$prefix$first,"
 for name in "${names[@]}"; do [ "$name" = "$first" ] || echo "    &$prefix$name,"; done
 echo "    NULL,"
 echo "};"
+cat << END
+
+const $type *${prefix}find(const char *name) {
+    for (size_t i = 0; name && $table[i]; i++)
+        if (strcmp($table[i]->name, name) == 0)
+            return $table[i];
+    return NULL;
+}
+
+const char *${prefix}name(size_t i) {
+    for (size_t k = 0; $table[k]; k++)
+        if (k == i)
+            return $table[k]->name;
+    return NULL;
+}
+END

@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/numbers.h"
-#include "base/printable.h"
 #include "video/video.h"
 
 struct catalogue {
@@ -141,13 +140,6 @@ static bool plain_path(const char *path) {
         if (*segment == '\0')
             return true;
     }
-}
-
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 /* Copies the target without its query, percent-decoded. False: it is not a path, or too long. */

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/numbers.h"
-#include "base/printable.h"
 #include "video/video.h"
 
 /* The members of one packet or frame, as text in every format. NULL: absent. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/numbers.h"
 #include "base/settings_yaml.h"
 #include "base/net.h"
 #include "base/text_file.h"
@@ -13,38 +14,21 @@ _Static_assert(LB_ERROR_BYTES >= SETTINGS_ERROR_BYTES, "an error of settings has
 
 /* ---- Values ---- */
 
-static int hex_digit(char c) {
-    const char *digits = "0123456789abcdef", *at = c != '\0' ? strchr(digits, c | 0x20) : NULL;
-    return at && (c >= 'A' || (c >= '0' && c <= '9')) ? (int)(at - digits) : -1;
-}
-
-static bool parse_hex(const char *text, uint8_t *out, size_t bytes) {
-    if (strlen(text) != 2 * bytes)
-        return false;
-    for (size_t i = 0; i < bytes; i++) {
-        int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        out[i] = (uint8_t)(high << 4 | low);
-    }
-    return true;
-}
-
 bool lb_parse_server_id(const char *text, size_t bytes, uint8_t out[XL_LB_SERVER_ID_MAX]) {
-    return bytes <= XL_LB_SERVER_ID_MAX && parse_hex(text, out, bytes);
+    return bytes <= XL_LB_SERVER_ID_MAX && hex_read(text, out, bytes);
 }
 
 /* Errors of read_key() and read_secret() do not show the value, which may be a secret with a typing error. */
 static bool read_key(void *into, const char *text, char *reason, size_t cap) {
     xl_lb_config *c = into;
     snprintf(reason, cap, "takes %zu hexadecimal digits", 2 * sizeof c->key);
-    return c->has_key = parse_hex(text, c->key, sizeof c->key);
+    return c->has_key = hex_read(text, c->key, sizeof c->key);
 }
 
 static bool read_secret(void *into, const char *text, char *reason, size_t cap) {
     lb_file *f = into;
     snprintf(reason, cap, "takes %zu hexadecimal digits", 2 * sizeof f->secret);
-    return f->has_secret = parse_hex(text, f->secret, sizeof f->secret);
+    return f->has_secret = hex_read(text, f->secret, sizeof f->secret);
 }
 
 static bool read_address(void *into, const char *text, char *reason, size_t cap) {

@@ -14,6 +14,7 @@
 #include "base/settings.h"
 #include "base/jsonl.h"
 #include "base/net.h"
+#include "base/numbers.h"
 #include "base/wait.h"
 #include "xlink/udp.h"
 
@@ -103,16 +104,10 @@ static void reload(forwarder *w, options *o, jsonl *log) {
     free(file);
 }
 
-static void write_server_id(const lb_server *s, size_t bytes, char id[2 * XL_LB_SERVER_ID_MAX + 1]) {
-    id[0] = '\0';
-    for (size_t k = 0; k < bytes; k++)
-        snprintf(id + 2 * k, 3, "%02x", s->id[k]);
-}
-
 static void on_changed(void *user, const lb_server *server, bool is_up, uint64_t now) {
     const options *o = user;
     char id[2 * XL_LB_SERVER_ID_MAX + 1], text[64];
-    write_server_id(server, o->server_id_bytes, id);
+    hex_write(server->id, o->server_id_bytes, id);
     xl_addr_format(&server->address, text, sizeof text);
     error_say(PROGRAM, "server %s at %s is %s.", id, text, is_up ? "there again" : "down");
     jsonl_write(o->log, is_up ? "server_up" : "server_down", json_pack("{s:s, s:s}", "server", id, "address", text),
@@ -125,7 +120,7 @@ static json_t *describe_servers(const forwarder *w, const forwarder_stats *stats
     json_t *servers = json_array();
     for (size_t i = 0; i < file->server_count; i++) {
         char id[2 * XL_LB_SERVER_ID_MAX + 1], text[64];
-        write_server_id(&file->server[i], file->server_id_bytes, id);
+        hex_write(file->server[i].id, file->server_id_bytes, id);
         json_array_append_new(servers,
                               json_pack("{s:s, s:s, s:b, s:I, s:I}", "id", id, "address",
                                         xl_addr_format(&file->server[i].address, text, sizeof text), "drain",

@@ -20,7 +20,6 @@
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/error.h"
-#include "base/printable.h"
 #include "base/text_file.h"
 #include "emulator/kernel/archive.h"
 #include "emulator/kernel/confine.h"

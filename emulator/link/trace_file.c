@@ -1,12 +1,12 @@
 /* Reads traces for the drivers of links. The only file of this folder that uses the file system. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <gnutls/crypto.h>
 
 #include "base/error.h"
+#include "base/numbers.h"
 #include "base/text_file.h"
 #include "emulator/link/trace.h"
 
@@ -19,8 +19,7 @@ static bool hash(const char *data, size_t length, char hex[65]) {
     unsigned char digest[32];
     if (gnutls_hash_fast(GNUTLS_DIG_SHA256, data, length, digest) != 0)
         return false;
-    for (size_t i = 0; i < sizeof digest; i++)
-        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+    hex_write(digest, sizeof digest, hex);
     return true;
 }
 

@@ -60,29 +60,3 @@ bool sat_auth_cookie(const uint8_t key[SAT_KEY_BYTES], uint8_t channel, const st
     memcpy(out, full, SAT_COOKIE_BYTES);
     return ok;
 }
-
-void sat_hex_write(const uint8_t *bytes, size_t length, char *out) {
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < length; i++) {
-        out[2 * i] = digits[bytes[i] >> 4];
-        out[2 * i + 1] = digits[bytes[i] & 15];
-    }
-    out[2 * length] = '\0';
-}
-
-static int digit(char c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-bool sat_hex_read(const char *text, uint8_t *bytes, size_t length) {
-    if (!text || strlen(text) != 2 * length)
-        return false;
-    for (size_t i = 0; i < length; i++) {
-        int high = digit(text[2 * i]);
-        int low = digit(text[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        bytes[i] = (uint8_t)(high << 4 | low);
-    }
-    return true;
-}

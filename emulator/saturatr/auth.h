@@ -33,7 +33,3 @@ bool sat_auth_same(const uint8_t *a, const uint8_t *b, size_t length);
 bool sat_auth_tag(const char *token, sat_role role, const sat_nonces *nonces, uint64_t *tag);
 bool sat_auth_cookie(const uint8_t key[SAT_KEY_BYTES], uint8_t channel, const struct sockaddr_storage *remote,
                      uint8_t out[SAT_COOKIE_BYTES]);
-
-/* Writes length bytes as 2 * length hexadecimal digits and a NUL; reads them back, false for any other text. */
-void sat_hex_write(const uint8_t *bytes, size_t length, char *out);
-bool sat_hex_read(const char *text, uint8_t *bytes, size_t length);

@@ -1,6 +1,7 @@
 #include "emulator/saturatr/client_setup.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "base/numbers.h"
 
 #include <errno.h>
 #include <ifaddrs.h>
@@ -76,8 +77,8 @@ static json_t *request(const sat_client *client, const sat_nonces *nonces) {
     uint8_t bytes[SAT_PROOF_BYTES];
     if (!sat_auth_proof(o->token, SAT_CLIENT, nonces, bytes))
         return NULL;
-    sat_hex_write(nonces->client, SAT_NONCE_BYTES, nonce);
-    sat_hex_write(bytes, SAT_PROOF_BYTES, proof);
+    hex_write(nonces->client, SAT_NONCE_BYTES, nonce);
+    hex_write(bytes, SAT_PROOF_BYTES, proof);
     json_t *sizes = json_array();
     for (uint32_t i = 0; i < o->sizes.count; i++)
         json_array_append_new(sizes, json_integer((json_int_t)o->sizes.bytes[i]));
@@ -107,7 +108,7 @@ static bool take_greeting(sat_client *client, const sat_nonces *nonces, const js
     json_int_t ack_port = json_integer_value(json_object_get(line, "ack_port"));
     const char *host = json_string_value(json_object_get(line, "host"));
     const char *kernel = json_string_value(json_object_get(line, "kernel"));
-    if (!sat_hex_read(json_string_value(json_object_get(line, "proof")), given, SAT_PROOF_BYTES) ||
+    if (!hex_read(json_string_value(json_object_get(line, "proof")), given, SAT_PROOF_BYTES) ||
         !sat_auth_proof(client->options->token, SAT_SERVER, nonces, wanted) ||
         !sat_auth_same(given, wanted, SAT_PROOF_BYTES) || port < 1 || port > UINT16_MAX || ack_port < 1 ||
         ack_port > UINT16_MAX || !host || !kernel)
@@ -135,7 +136,7 @@ bool sat_client_connect(sat_client *client) {
     if (!line)
         return false;
     bool good = json_integer_value(json_object_get(line, "saturatr")) == SAT_PROTOCOL &&
-                sat_hex_read(json_string_value(json_object_get(line, "nonce")), nonces.server, SAT_NONCE_BYTES) &&
+                hex_read(json_string_value(json_object_get(line, "nonce")), nonces.server, SAT_NONCE_BYTES) &&
                 sat_auth_random(nonces.client, SAT_NONCE_BYTES);
     json_decref(line);
     if (!good)

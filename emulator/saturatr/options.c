@@ -268,7 +268,7 @@ static bool make_token(sat_options *options, char *error) {
     uint8_t random[SAT_NONCE_BYTES];
     if (!sat_auth_random(random, sizeof random))
         return fail(error, "cannot make a token: there is no randomness.");
-    sat_hex_write(random, sizeof random, options->token);
+    hex_write(random, sizeof random, options->token);
     return true;
 }
 

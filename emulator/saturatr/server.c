@@ -11,6 +11,7 @@
 #include "base/descriptors.h"
 #include "base/error.h"
 #include "base/jsonl.h"
+#include "base/numbers.h"
 #include "base/wait.h"
 #include "emulator/saturatr/server_session.h"
 
@@ -113,7 +114,7 @@ static void accept_one(sat_server *server) {
         sat_control_close(&place->control);
         return;
     }
-    sat_hex_write(place->nonces.server, SAT_NONCE_BYTES, hex);
+    hex_write(place->nonces.server, SAT_NONCE_BYTES, hex);
     if (!sat_control_write(&place->control, json_pack("{s:i, s:s}", "saturatr", SAT_PROTOCOL, "nonce", hex)))
         sat_control_close(&place->control);
 }
@@ -126,8 +127,8 @@ static void refuse(sat_control *control, const char *sentence) {
 static bool proves(const sat_server *server, pending_client *p, const json_t *line) {
     uint8_t given[SAT_PROOF_BYTES];
     uint8_t wanted[SAT_PROOF_BYTES];
-    return sat_hex_read(json_string_value(json_object_get(line, "nonce")), p->nonces.client, SAT_NONCE_BYTES) &&
-           sat_hex_read(json_string_value(json_object_get(line, "proof")), given, SAT_PROOF_BYTES) &&
+    return hex_read(json_string_value(json_object_get(line, "nonce")), p->nonces.client, SAT_NONCE_BYTES) &&
+           hex_read(json_string_value(json_object_get(line, "proof")), given, SAT_PROOF_BYTES) &&
            sat_auth_proof(server->options->token, SAT_CLIENT, &p->nonces, wanted) &&
            sat_auth_same(given, wanted, SAT_PROOF_BYTES);
 }
@@ -138,7 +139,7 @@ static json_t *greeting(const sat_server *server, const sat_nonces *nonces) {
     struct utsname host;
     if (uname(&host) != 0 || !sat_auth_proof(server->options->token, SAT_SERVER, nonces, proof))
         return NULL;
-    sat_hex_write(proof, SAT_PROOF_BYTES, hex);
+    hex_write(proof, SAT_PROOF_BYTES, hex);
     return json_pack("{s:s, s:i, s:i, s:s, s:s}", "proof", hex, "port", sat_address_port(&server->address), "ack_port",
                      server->ack_port, "host", host.nodename, "kernel", host.release);
 }

@@ -129,18 +129,4 @@ TEST(a_cookie_is_of_one_address_and_channel) {
     assert_memory_not_equal(cookie, other, SAT_COOKIE_BYTES);
 }
 
-TEST(reads_the_hexadecimal_that_it_writes) {
-    const uint8_t bytes[4] = {0x00, 0x9f, 0xff, 0x10};
-    uint8_t back[4];
-    char text[9];
-    sat_hex_write(bytes, 4, text);
-    assert_string_equal(text, "009fff10");
-    assert_true(sat_hex_read(text, back, 4));
-    assert_memory_equal(bytes, back, 4);
-    assert_false(sat_hex_read(NULL, back, 4));
-    assert_false(sat_hex_read("009fff1", back, 4));
-    assert_false(sat_hex_read("009fff1g", back, 4));
-    assert_false(sat_hex_read("009fff1000", back, 4));
-}
-
 TEST_MAIN(NULL, NULL)

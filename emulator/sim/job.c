@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/printable.h"
 #include "base/technology.h"
 #include "video/video.h"
 

@@ -27,3 +27,8 @@ bool error_say(const char *program, const char *format, ...) {
         free(sentence);
     return false;
 }
+
+void make_printable(char *text) {
+    for (char *c = text; *c != '\0'; c++)
+        *c = *c >= ' ' && *c <= '~' ? *c : '?';
+}

@@ -16,3 +16,6 @@ __attribute__((format(printf, 3, 4))) bool error_set(char *error, size_t cap, co
 __attribute__((format(printf, 2, 3))) bool error_say(const char *program, const char *format, ...);
 /* The same for callers that return a program's exit status, 2. */
 #define error_status(program, ...) (error_say(program, __VA_ARGS__) ? 0 : 2)
+
+/* Replaces every byte that is not printable ASCII by '?': text from a peer or a file, for the terminal and the log. */
+void make_printable(char *text);

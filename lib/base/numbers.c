@@ -59,3 +59,31 @@ bool number_parse_ms(const char *text, size_t len, double most, uint64_t *us) {
 bool number_parse_probability(const char *text, size_t len, double *value) {
     return number_parse_real(text, len, 1.0, value);
 }
+
+int hex_digit(char c) {
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool hex_read(const char *text, uint8_t *bytes, size_t length) {
+    if (!text || strlen(text) != 2 * length)
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        bytes[i] = (uint8_t)(high << 4 | low);
+    }
+    return true;
+}
+
+void hex_write(const uint8_t *bytes, size_t length, char *out) {
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < length; i++) {
+        out[2 * i] = digits[bytes[i] >> 4];
+        out[2 * i + 1] = digits[bytes[i] & 15];
+    }
+    out[2 * length] = '\0';
+}

@@ -15,6 +15,13 @@ bool number_parse_real(const char *text, size_t len, double most, double *value)
 bool number_parse_ms(const char *text, size_t len, double most, uint64_t *us);
 bool number_parse_probability(const char *text, size_t len, double *value);
 
+/* The value of a hexadecimal digit of either case; -1 for another character. */
+int hex_digit(char c);
+/* Reads 2 * length hexadecimal digits. False for any other text, and for NULL. */
+bool hex_read(const char *text, uint8_t *bytes, size_t length);
+/* Writes 2 * length digits and a NUL. */
+void hex_write(const uint8_t *bytes, size_t length, char *out);
+
 /* Writes the digits without a NUL. Returns the position after them. */
 static inline char *number_put(char *at, uint64_t value) {
     char *end = at + 1;

@@ -42,4 +42,18 @@ TEST(decimals_are_parsed_as_exact_thousandths) {
     assert_int_equal(n, 7);
 }
 
+TEST(reads_the_hexadecimal_that_it_writes) {
+    const uint8_t bytes[4] = {0x00, 0x9f, 0xff, 0x10};
+    uint8_t back[4];
+    char text[9];
+    hex_write(bytes, 4, text);
+    assert_string_equal(text, "009fff10");
+    assert_true(hex_read(text, back, 4));
+    assert_memory_equal(bytes, back, 4);
+    assert_false(hex_read(NULL, back, 4));
+    assert_false(hex_read("009fff1", back, 4));
+    assert_false(hex_read("009fff1g", back, 4));
+    assert_false(hex_read("009fff1000", back, 4));
+}
+
 TEST_MAIN(NULL, NULL)

@@ -295,10 +295,10 @@ static void check_auth(fuzz_input *in) {
     uint8_t bytes[SAT_NONCE_BYTES], again[SAT_NONCE_BYTES];
     char text[2 * SAT_NONCE_BYTES + 1];
     fuzz_fill(in, bytes, sizeof bytes);
-    sat_hex_write(bytes, sizeof bytes, text);
-    FUZZ_CHECK(sat_hex_read(text, again, sizeof again) && memcmp(bytes, again, sizeof bytes) == 0);
+    hex_write(bytes, sizeof bytes, text);
+    FUZZ_CHECK(hex_read(text, again, sizeof again) && memcmp(bytes, again, sizeof bytes) == 0);
     char *other = fuzz_rest_string(in);
-    fuzz_note_number(sat_hex_read(other, again, 4));
+    fuzz_note_number(hex_read(other, again, 4));
     free(other);
 }
 

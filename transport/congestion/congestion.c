@@ -1,21 +1,5 @@
 #include "congestion/congestion.h"
 
-#include <string.h>
-
-const xl_cc_ops *xl_cc_find(const char *name) {
-    for (size_t i = 0; name && xl_ccs[i]; i++)
-        if (strcmp(xl_ccs[i]->name, name) == 0)
-            return xl_ccs[i];
-    return NULL;
-}
-
-const char *xl_cc_name(size_t i) {
-    for (size_t k = 0; xl_ccs[k]; k++)
-        if (k == i)
-            return xl_ccs[k]->name;
-    return NULL;
-}
-
 uint64_t xl_cc_minimum_window(uint64_t mtu_bytes) {
     return 2 * mtu_bytes;
 }

@@ -1,21 +1,5 @@
 #include "reinjection/reinjection.h"
 
-#include <string.h>
-
-const xl_reinjection_ops *xl_reinjection_find(const char *name) {
-    for (size_t i = 0; xl_reinjection_modes[i]; i++)
-        if (strcmp(xl_reinjection_modes[i]->name, name) == 0)
-            return xl_reinjection_modes[i];
-    return NULL;
-}
-
-const char *xl_reinjection_name(size_t i) {
-    for (size_t k = 0; xl_reinjection_modes[k]; k++)
-        if (k == i)
-            return xl_reinjection_modes[k]->name;
-    return NULL;
-}
-
 static xl_reinjection_scope none_scope(const xl_reinjection_view *view) {
     (void)view;
     return XL_REINJECT_NOTHING;

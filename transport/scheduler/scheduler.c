@@ -1,21 +1,5 @@
 #include "scheduler/scheduler.h"
 
-#include <string.h>
-
-const xl_scheduler_ops *xl_scheduler_find(const char *name) {
-    for (size_t i = 0; name && xl_schedulers[i]; i++)
-        if (strcmp(xl_schedulers[i]->name, name) == 0)
-            return xl_schedulers[i];
-    return NULL;
-}
-
-const char *xl_scheduler_name(size_t i) {
-    for (size_t k = 0; xl_schedulers[k]; k++)
-        if (k == i)
-            return xl_schedulers[k]->name;
-    return NULL;
-}
-
 bool xl_scheduler_is_reference(const char *name) {
     const xl_scheduler_ops *ops = xl_scheduler_find(name);
     return ops && ops->decide_foreseeing;
