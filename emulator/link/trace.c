@@ -27,28 +27,26 @@ static bool append(link_trace *trace, size_t *capacity, uint32_t value) {
     return true;
 }
 
-/* Describes the problem of the line that starts at the cursor. */
-static void describe_bad_line(const cursor *c, char *error, size_t error_size) {
+/* Describes the problem of the line that starts at the cursor. Returns false. */
+static bool refuse_line(const cursor *c, char *error, size_t error_size) {
     const char *newline = memchr(c->at, '\n', (size_t)(c->end - c->at));
     size_t length = (size_t)((!newline ? c->end : newline) - c->at);
-    if (length == 0) {
-        snprintf(error, error_size, "%s:%zu: blank line; a trace has one timestamp in ms on every line, remove it",
-                 c->name, c->line);
-        return;
-    }
-    if (c->at[length - 1] == '\r') {
-        snprintf(error, error_size, "%s:%zu: the line ends in CR LF; convert the trace to plain newlines", c->name,
-                 c->line);
-        return;
-    }
     char shown[41];
-    size_t n = length < sizeof shown - 1 ? length : sizeof shown - 1;
+    if (length == 0)
+        return error_set(error, error_size,
+                         "%s:%zu: blank line; a trace has one timestamp in ms on every line, remove it", c->name,
+                         c->line);
+    if (c->at[length - 1] == '\r')
+        return error_set(error, error_size, "%s:%zu: the line ends in CR LF; convert the trace to plain newlines",
+                         c->name, c->line);
+    const size_t n = length < sizeof shown - 1 ? length : sizeof shown - 1;
     for (size_t i = 0; i < n; i++)
         shown[i] = c->at[i] >= 0x20 && c->at[i] < 0x7f ? c->at[i] : '?';
     shown[n] = '\0';
-    snprintf(error, error_size,
-             "%s:%zu: \"%s%s\" is not a timestamp; write one whole number of ms (0 to 4294967295) a line, nothing else",
-             c->name, c->line, shown, n < length ? "..." : "");
+    return error_set(
+        error, error_size,
+        "%s:%zu: \"%s%s\" is not a timestamp; write one whole number of ms (0 to 4294967295) a line, nothing else",
+        c->name, c->line, shown, n < length ? "..." : "");
 }
 
 #define SHORT_BYTES 8
@@ -102,10 +100,8 @@ static bool parse_lines(link_trace *trace, cursor *c, char *error, size_t error_
     while (c->at < c->end) {
         uint32_t value;
         c->line++;
-        if (!read_value(c, &value)) {
-            describe_bad_line(c, error, error_size);
-            return false;
-        }
+        if (!read_value(c, &value))
+            return refuse_line(c, error, error_size);
         if (value < last)
             return error_set(error, error_size,
                              "%s:%zu: %u comes after %u; timestamps must not decrease, sort the trace", c->name,
@@ -128,14 +124,12 @@ bool link_trace_parse(link_trace *trace, const char *name, const char *text, siz
         return false;
     }
     trace->period_ms = trace->at_ms[trace->count - 1];
-    if (trace->period_ms == 0) {
-        snprintf(error, error_size,
-                 "%s:%zu: the last timestamp is 0; it is the period of the trace and must be at least 1 ms", name,
-                 c.line);
-        link_trace_free(trace);
-        return false;
-    }
-    return true;
+    if (trace->period_ms > 0)
+        return true;
+    link_trace_free(trace);
+    return error_set(error, error_size,
+                     "%s:%zu: the last timestamp is 0; it is the period of the trace and must be at least 1 ms", name,
+                     c.line);
 }
 
 void link_trace_free(link_trace *trace) {
