@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "emulator/link/air.h"
-#include "emulator/link/bench.h"
+#include "emulator/link/testing/bench.h"
 
 /* Both directions of a Wi-Fi link. */
 typedef struct {

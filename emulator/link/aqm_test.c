@@ -1,7 +1,7 @@
 /* How codel, pie and fq_codel control a queue that responsive senders fill. Their windows grow by a packet per RTT and
  * are halved by a loss, at most once per RTT (Reno's congestion avoidance), over 12 Mbps with a base RTT of 40 ms. */
 
-#include "emulator/link/bench.h"
+#include "emulator/link/testing/bench.h"
 
 #define BASE_RTT  (40 * MS)
 #define SOURCES   4

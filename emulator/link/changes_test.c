@@ -1,7 +1,7 @@
 /* Changes of a link's settings at run time, its counters, and its flow hash. */
 #include <stdbool.h>
 
-#include "emulator/link/bench.h"
+#include "emulator/link/testing/bench.h"
 #include "emulator/link/flow.h"
 
 #define TENS "10\n20\n30\n40\n50\n60\n70\n80\n90\n100\n"

@@ -1,7 +1,7 @@
 /* Others' traffic on a link, and links in a row. */
 #include <stdio.h>
 
-#include "emulator/link/bench.h"
+#include "emulator/link/testing/bench.h"
 #include "emulator/link/route.h"
 
 static link_log any;

@@ -1,6 +1,6 @@
 /* Every discipline against Mahimahi's documented accounting: small traces and arrivals, with departures computed by
  * hand. Packets have 1504 bytes, which fill an opportunity, unless stated otherwise. */
-#include "emulator/link/bench.h"
+#include "emulator/link/testing/bench.h"
 
 #define TENS "10\n20\n30\n40\n50\n60\n70\n80\n90\n100\n"
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "emulator/link/bench.h"
+#include "emulator/link/testing/bench.h"
 #include "emulator/link/rng.h"
 
 #define FAST "1\n1\n1\n1\n1\n1\n1\n1\n"

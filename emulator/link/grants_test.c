@@ -1,4 +1,4 @@
-#include "emulator/link/bench.h"
+#include "emulator/link/testing/bench.h"
 
 #include "emulator/link/grants.h"
 

@@ -1,5 +1,5 @@
 
-#include "emulator/link/bench.h"
+#include "emulator/link/testing/bench.h"
 #include "emulator/link/light.h"
 #include "emulator/link/rng.h"
 

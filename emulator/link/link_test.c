@@ -1,6 +1,6 @@
 #include <stdio.h>
 
-#include "emulator/link/bench.h"
+#include "emulator/link/testing/bench.h"
 #include "emulator/link/rng.h"
 
 TEST(a_packet_leaves_at_the_next_opportunity) {

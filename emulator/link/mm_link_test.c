@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "emulator/link/bench.h"
+#include "emulator/link/testing/bench.h"
 
 static link_log any; /* asks for a log */
 

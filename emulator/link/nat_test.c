@@ -1,6 +1,6 @@
 /* The rules of RFC 4787, and thousands of random packets. */
 
-#include "emulator/link/bench.h"
+#include "emulator/link/testing/bench.h"
 #include "emulator/link/nat.h"
 #include "emulator/link/rng.h"
 

@@ -2,7 +2,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "emulator/link/bench.h"
+#include "emulator/link/testing/bench.h"
 #include "emulator/link/rng.h"
 
 #define CASES    2000

@@ -1,6 +1,6 @@
 /* Reserved streams, frames and settings: sent if the option is on, and ignored by both sides. */
 #include "http/grease.h"
-#include "http/http3_pair.h"
+#include "http/testing/http3_pair.h"
 
 #define SERVER_CONTROL  3  /* stream ID of the server's first unidirectional stream */
 #define SERVER_RESERVED 15 /* stream ID after the three critical streams */

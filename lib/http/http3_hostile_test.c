@@ -1,7 +1,7 @@
 /* Both sides of HTTP/3 against a peer that writes its streams by hand: frames and field sections of every kind, often
  * nearly valid, complete and truncated, in any order. The session responds, resets streams or closes the connection,
  * and closes every body that it has opened. */
-#include "http/http3_pair.h"
+#include "http/testing/http3_pair.h"
 
 #define STREAMS_MOST 60
 #define WRITES       40

@@ -1,6 +1,6 @@
 /* The server against a client that writes its streams by hand: the layout of responses, and every kind of violation by
  * a peer. */
-#include "http/http3_pair.h"
+#include "http/testing/http3_pair.h"
 
 static void send_raw(pair *p, uint64_t stream, const void *data, size_t len, bool fin) {
     assert_int_equal(xl_stream_send(p->client.connection, stream, data, len, fin, NULL), len);

@@ -1,5 +1,5 @@
 /* Both sides are sessions of http3.h. */
-#include "http/http3_pair.h"
+#include "http/testing/http3_pair.h"
 
 #define PAIR_TEST(name) TEST_NEW(name, pair, p, pair_new(false), pair_free)
 

@@ -3,7 +3,7 @@
  * opportunities; the log is complete. */
 #include "tests/fuzz/input.h"
 #include "emulator/link/link.h"
-#include "emulator/link/numbered.h"
+#include "emulator/link/testing/numbered.h"
 #include "emulator/link/queue.h"
 
 #define PACKETS    2000

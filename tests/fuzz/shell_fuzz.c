@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 #include "tests/fuzz/file.h"
-#include "emulator/link/numbered.h"
+#include "emulator/link/testing/numbered.h"
 #include "emulator/mpshell/command_line.h"
 #include "emulator/mpshell/control.h"
 #include "emulator/mpshell/setup.h"

@@ -4,7 +4,7 @@
 #include "tests/fuzz/input.h"
 #include "emulator/link/air.h"
 #include "emulator/link/link.h"
-#include "emulator/link/numbered.h"
+#include "emulator/link/testing/numbered.h"
 
 #define PACKETS    1500
 #define OPERATIONS 200

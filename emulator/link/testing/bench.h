@@ -6,7 +6,7 @@
 
 #include "tests/unit.h"
 #include "emulator/link/link.h"
-#include "emulator/link/numbered.h"
+#include "emulator/link/testing/numbered.h"
 
 #define MS UINT64_C(1000)
 #define S  UINT64_C(1000000)
