@@ -441,7 +441,7 @@ int server_http1_listen(const server_config *config, xl_addr *bound, char *error
 }
 
 static bool wanted(const server_config *config) {
-    return config->http1;
+    return config->http1_addr.family;
 }
 
 static server_service *start(server *srv, uint64_t now, xl_addr *bound, char *error) {

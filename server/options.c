@@ -18,40 +18,24 @@
 
 /* ---- Settings with a form of their own ---- */
 
-static bool read_endpoint(const char *text, xl_addr *out, bool *given, char *reason, size_t cap) {
-    *given = net_parse_endpoint(text, out);
-    if (!*given)
-        snprintf(reason, cap, "takes ADDR:PORT with an IP address, not '%.60s'", text);
-    return *given;
-}
-
 static bool read_quic(void *into, const char *text, char *reason, size_t cap) {
     server_config *c = into;
-    if (!c->quic)
-        return read_endpoint(text, &c->quic_addr, &c->quic, reason, cap);
-    bool given;
-    if (!read_endpoint(text, &c->quic_too, &given, reason, cap))
-        return false;
-    if (c->quic_too.family == c->quic_addr.family)
-        snprintf(reason, cap, "may be given once for each IP version");
-    return c->quic_too.family != c->quic_addr.family;
+    if (!c->quic_addr.family)
+        return net_read_endpoint(&c->quic_addr, text, reason, cap);
+    return net_read_endpoint(&c->quic_too, text, reason, cap) &&
+           (c->quic_too.family != c->quic_addr.family ||
+            error_set(reason, cap, "may be given once for each IP version"));
 }
 
 static bool read_preferred(void *into, const char *text, char *reason, size_t cap) {
     server_config *c = into;
     xl_addr a;
-    bool given;
-    if (!read_endpoint(text, &a, &given, reason, cap))
+    if (!net_read_endpoint(&a, text, reason, cap))
         return false;
     if (a.port == 0)
         return error_set(reason, cap, "takes a port that is not 0, because clients are told of it");
     c->preferred[a.family == 6] = a;
     return true;
-}
-
-static bool read_http1(void *into, const char *text, char *reason, size_t cap) {
-    server_config *c = into;
-    return read_endpoint(text, &c->http1_addr, &c->http1, reason, cap);
 }
 
 static bool read_ffprobe(void *into, const char *text, char *reason, size_t cap) {
@@ -86,7 +70,7 @@ static const setting rows[] = {
     {"preferred_address", SETTING_OWN, .read = read_preferred, .value = "ADDR:PORT",
      .help = "QUIC: listen at this address too, and ask clients to move there after the handshake (RFC 9000 section "
              "9.6). May be given once for each IP version."},
-    {"http1", SETTING_OWN, .read = read_http1, .value = "ADDR:PORT",
+    {"http1", SETTING_OWN, FIELD(http1_addr), .read = net_read_endpoint, .value = "ADDR:PORT",
      .help = "Serve HTTP/1.1 over TCP at this address."},
     {"mptcp", SETTING_FLAG, FIELD(mptcp), .help = "With --http1: accept MPTCP too."},
     {"cert", SETTING_TEXT, FIELD(cert_file), .value = "FILE",
@@ -155,12 +139,12 @@ void server_options_print_usage(void) {
 }
 
 static const char *problem(const server_config *c) {
-    if (!c->quic && !c->http1)
+    if (!c->quic_addr.family && !c->http1_addr.family)
         return "nothing to listen on: give --quic ADDR:PORT, --http1 ADDR:PORT or both";
-    if (c->mptcp && !c->http1)
+    if (c->mptcp && !c->http1_addr.family)
         return "--mptcp needs --http1 ADDR:PORT";
     bool has_preferred = c->preferred[0].family || c->preferred[1].family;
-    if (has_preferred && (!c->quic || c->workers > 0))
+    if (has_preferred && (!c->quic_addr.family || c->workers > 0))
         return "--preferred-address needs --quic ADDR:PORT and does not go with --workers";
     if (c->quic_too.family && c->workers > 0)
         return "a second --quic does not go with --workers";

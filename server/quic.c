@@ -235,7 +235,7 @@ static void quic_reconfigure(server_service *s, uint64_t now) {
 }
 
 static bool quic_wanted(const server_config *config) {
-    return config->quic;
+    return config->quic_addr.family;
 }
 
 const server_service_ops server_quic_service = {

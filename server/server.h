@@ -27,11 +27,10 @@ typedef struct {
     int argc; /* its source, to read it again */
     char **argv;
     bool help, describe_settings;
-    bool quic, http1; /* whether to listen for each */
-    xl_addr quic_addr, http1_addr;
-    xl_addr quic_too;     /* second address, of the other IP version; family 0: none */
-    xl_addr preferred[2]; /* of --preferred-address: IPv4, IPv6; family 0: none */
-    bool mptcp;           /* http1 listens with IPPROTO_MPTCP, which takes plain TCP too */
+    xl_addr quic_addr, http1_addr; /* where to listen for each; family 0: nowhere */
+    xl_addr quic_too;              /* second address, of the other IP version; family 0: none */
+    xl_addr preferred[2];          /* of --preferred-address: IPv4, IPv6; family 0: none */
+    bool mptcp;                    /* http1 listens with IPPROTO_MPTCP, which takes plain TCP too */
     const char *cert_file, *key_file, *ciphers;
     const char *root;
     const char *frame_index_file;

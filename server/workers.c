@@ -234,9 +234,9 @@ static void all_serve(parent *p) {
     const server_worker *first = &p->workers[0].inherited;
     char text[64];
     json_t *listening = json_object();
-    if (config->quic)
+    if (config->quic_addr.family)
         json_object_set_new(listening, "quic", json_string(xl_addr_format(&first->udp_bound, text, sizeof text)));
-    if (config->http1)
+    if (config->http1_addr.family)
         json_object_set_new(listening, "http1", json_string(xl_addr_format(&first->tcp_bound, text, sizeof text)));
     jsonl_announce(p->server->log, listening, clock_us());
     p->listening = true;
@@ -310,15 +310,16 @@ static bool open_sockets(parent *p) {
     int udp[XL_WORKERS_MAX], tcp = -1;
     char error[SERVER_ERROR_BYTES], text[64];
     xl_addr udp_bound = {0}, tcp_bound = {0};
-    int rv = config->quic ? xl_udp_open_group(&config->quic_addr, &p->server->deployment, udp, &udp_bound) : 0;
+    int rv =
+        config->quic_addr.family ? xl_udp_open_group(&config->quic_addr, &p->server->deployment, udp, &udp_bound) : 0;
     if (rv < 0)
         return error_say(SERVER_PROGRAM, "cannot listen on %s: %s.",
                          xl_addr_format(&config->quic_addr, text, sizeof text), strerror(-rv));
-    if (config->http1 && (tcp = server_http1_listen(config, &tcp_bound, error)) < 0)
+    if (config->http1_addr.family && (tcp = server_http1_listen(config, &tcp_bound, error)) < 0)
         return error_say(SERVER_PROGRAM, "%s.", error);
     for (unsigned i = 0; i < p->count; i++) {
         server_worker *w = &p->workers[i].inherited;
-        *w = (server_worker){.udp = config->quic ? udp[i] : -1,
+        *w = (server_worker){.udp = config->quic_addr.family ? udp[i] : -1,
                              .tcp = tcp,
                              .udp_bound = udp_bound,
                              .tcp_bound = tcp_bound,

@@ -31,12 +31,6 @@ static bool read_secret(void *into, const char *text, char *reason, size_t cap) 
     return f->has_secret = hex_read(text, f->secret, sizeof f->secret);
 }
 
-static bool read_address(void *into, const char *text, char *reason, size_t cap) {
-    lb_server *s = into;
-    return (net_parse_endpoint(text, &s->address) && s->address.port != 0) ||
-           error_set(reason, cap, "takes ADDR:PORT with an IP address and a port, not '%.60s'", text);
-}
-
 /* ---- The tables; a balancer reads the complete file again at SIGHUP ---- */
 
 #define CONFIG(member) SETTING_FIELD(xl_lb_config, member), .can_reload = true
@@ -51,7 +45,7 @@ static const setting config_rows[] = {
 };
 
 static const setting server_rows[] = {
-    {"address", SETTING_OWN, .read = read_address, .can_reload = true},
+    {"address", SETTING_OWN, SETTING_FIELD(lb_server, address), .read = net_read_server, .can_reload = true},
     {"drain", SETTING_SWITCH, SETTING_FIELD(lb_server, drain), .can_reload = true},
     {0},
 };

@@ -38,15 +38,10 @@ static void on_signal(int signal) {
 
 #define fail(error, ...) error_set(error, LB_ERROR_BYTES, __VA_ARGS__)
 
-static bool read_listen(void *into, const char *text, char *reason, size_t cap) {
-    return net_parse_endpoint(text, &((options *)into)->forward.listen) ||
-           error_set(reason, cap, "takes ADDR:PORT with an IP address, not '%.60s'", text);
-}
-
 #define FIELD(member) SETTING_FIELD(options, member)
 
 static const setting rows[] = {
-    {"listen", SETTING_OWN, .read = read_listen, .value = "ADDR:PORT",
+    {"listen", SETTING_OWN, FIELD(forward.listen), .read = net_read_endpoint, .value = "ADDR:PORT",
      .help = "Address for clients. Port 0: the kernel chooses."},
     {"lb_config", SETTING_TEXT, FIELD(config_file), .value = "FILE",
      .help = "YAML file with the configuration of connection IDs and the servers. Read again at SIGHUP."},

@@ -69,11 +69,9 @@ static bool parse_url(const char *text, get_url *url) {
 static bool read_connect(void *into, const char *text, char *reason, size_t cap) {
     get_options *o = into;
     xl_addr a;
-    bool ok = net_parse_endpoint(text, &a) && a.port != 0;
+    const bool ok = net_read_server(&a, text, reason, cap);
     if (ok)
         o->connect[a.family == 6] = a;
-    else
-        snprintf(reason, cap, "takes ADDR:PORT with an IP address, not '%.60s'", text);
     return ok;
 }
 

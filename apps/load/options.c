@@ -11,12 +11,6 @@
 
 /* ---- Settings with a form of their own ---- */
 
-static bool read_server(void *into, const char *text, char *reason, size_t cap) {
-    load_options *o = into;
-    const bool ok = net_parse_endpoint(text, &o->plan.server) && o->plan.server.port != 0;
-    return ok || error_set(reason, cap, "takes ADDR:PORT with an IP address, not '%.60s'", text);
-}
-
 static bool read_path(void *into, const char *text, char *reason, size_t cap) {
     load_plan *p = &((load_options *)into)->plan;
     char address[64];
@@ -41,7 +35,8 @@ static bool read_path(void *into, const char *text, char *reason, size_t cap) {
 #define FIELD(member) SETTING_FIELD(load_options, member)
 
 static const setting rows[] = {
-    {"server", SETTING_OWN, .read = read_server, .value = "ADDR:PORT", .help = "Address of the server or balancer."},
+    {"server", SETTING_OWN, FIELD(plan.server), .read = net_read_server, .value = "ADDR:PORT",
+     .help = "Address of the server or balancer."},
     {"path", SETTING_OWN, .read = read_path, .value = "ADDR[/PREFIX]",
      .help = "Source address of a path. With a prefix, client i uses ADDR + i. Give it once for each path."},
     {"connections", SETTING_WHOLE, FIELD(connections), .least = 1, .most = 1000000, .value = "N", .fallback = "100",

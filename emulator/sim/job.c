@@ -278,7 +278,7 @@ static bool check_complete(const parser *p, const player_settings *s, const char
 }
 
 static void fill_server(server_config *c, const player_settings *s, const sim_job *job, size_t i) {
-    *c = (server_config){.quic = true, .settings = s->quic};
+    *c = (server_config){.settings = s->quic};
     c->quic_addr = sim_link_addr(0, SIM_SERVER_HOST, (uint16_t)(SIM_SERVER_PORT + i));
     c->seed = (random_seed){.given = true, .seed = job->seed + i};
     c->video.bitrate_bps = s->bitrate_bps;

@@ -76,6 +76,17 @@ bool net_parse_endpoint(const char *text, xl_addr *out) {
     return net_parse_ip(ip, out) && bracketed == (out->family == 6) && parse_port(colon + 1, &out->port);
 }
 
+bool net_read_endpoint(void *addr, const char *text, char *reason, size_t cap) {
+    return net_parse_endpoint(text, addr) ||
+           error_set(reason, cap, "takes ADDR:PORT with an IP address, not '%.60s'", text);
+}
+
+bool net_read_server(void *addr, const char *text, char *reason, size_t cap) {
+    const xl_addr *server = addr;
+    return (net_parse_endpoint(text, addr) && server->port != 0) ||
+           error_set(reason, cap, "takes ADDR:PORT with an IP address and a port, not '%.60s'", text);
+}
+
 socklen_t net_to_sockaddr(const xl_addr *addr, struct sockaddr_storage *out) {
     memset(out, 0, sizeof *out);
     if (addr->family == 6) {

@@ -12,6 +12,9 @@
 bool net_parse_ip(const char *text, xl_addr *out);
 /* "192.0.2.1:443" or "[2001:db8::1]:443"; port 0 is allowed. */
 bool net_parse_endpoint(const char *text, xl_addr *out);
+/* The read() of a setting (base/settings.h) that is the xl_addr of an endpoint. net_read_server: port 0 is refused. */
+bool net_read_endpoint(void *addr, const char *text, char *reason, size_t cap);
+bool net_read_server(void *addr, const char *text, char *reason, size_t cap);
 
 /* Parses an address of this host: "192.0.2.1", "2001:db8::1", or "@I" for the IPv4 address of mpshell's path I, from
  * the environment. False with a phrase in reason. */

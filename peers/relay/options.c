@@ -10,10 +10,6 @@ static bool refuse(char *reason, size_t cap, const char *what, const char *text)
     return error_set(reason, cap, "takes %s, not '%.80s'", what, text);
 }
 
-static bool read_endpoint(void *out, const char *text, char *reason, size_t cap) {
-    return net_parse_endpoint(text, out) || refuse(reason, cap, "ADDR:PORT with an IP address", text);
-}
-
 static bool read_path(void *into, const char *text, char *reason, size_t cap) {
     relay_options *o = into;
     relay_path *path = &o->paths[o->path_count];
@@ -32,7 +28,7 @@ static bool read_path(void *into, const char *text, char *reason, size_t cap) {
 
 static const setting client_rows[] = {
     {"socket", SETTING_TEXT, FIELD(socket_file), .value = "FILE", .help = "The Unix socket to listen on."},
-    {"server", SETTING_OWN, FIELD(server), .read = read_endpoint, .value = "ADDR:PORT",
+    {"server", SETTING_OWN, FIELD(server), .read = net_read_endpoint, .value = "ADDR:PORT",
      .help = "The relay of the server side."},
     {"path", SETTING_OWN, .read = read_path, .value = "NAME:ADDR", .repeats = true,
      .help = "A path and its local address; the first is the primary path."},
@@ -40,9 +36,9 @@ static const setting client_rows[] = {
 };
 
 static const setting server_rows[] = {
-    {"listen", SETTING_OWN, FIELD(listen), .read = read_endpoint, .value = "ADDR:PORT",
+    {"listen", SETTING_OWN, FIELD(listen), .read = net_read_endpoint, .value = "ADDR:PORT",
      .help = "Where clients come to."},
-    {"upstream", SETTING_OWN, FIELD(upstream), .read = read_endpoint, .value = "ADDR:PORT",
+    {"upstream", SETTING_OWN, FIELD(upstream), .read = net_read_endpoint, .value = "ADDR:PORT",
      .help = "The HTTP/1.1 server."},
     {"certificate", SETTING_TEXT, FIELD(certificate_file), .value = "FILE", .help = "In PEM form."},
     {"key", SETTING_TEXT, FIELD(key_file), .value = "FILE", .help = "Of the certificate, in PEM form."},

@@ -136,7 +136,6 @@ static void open_server(bench *b) {
     xl_addr bound;
     char error[SERVER_ERROR_BYTES] = "";
     b->now = 1000000;
-    b->s.config.http1 = true;
     b->s.config.http1_addr = (xl_addr){.family = 4, .ip = {127, 0, 0, 1}};
     b->s.connections = &b->connections;
     b->s.catalogue = catalogue_new(&video, NULL);
