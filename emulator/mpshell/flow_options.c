@@ -50,10 +50,8 @@ const setting mp_flow_rows[] = {
 mp_flow_options *mp_flow_add(mp_options *options, const char *name, size_t length, char *error, size_t error_size) {
     if (options->flow_count == MP_MAX_FLOWS)
         return error_null(error, error_size, "more than %d flows", MP_MAX_FLOWS);
-    if (!mp_options_is_name(name, length))
-        return error_null(error, error_size,
-                          "\"%.*s\" cannot name a flow; use at most 15 of a-z 0-9 - (not lo, all, default)",
-                          (int)(length < 40 ? length : 40), name);
+    if (!mp_options_check_name("flow", name, length, error, error_size))
+        return NULL;
     for (size_t i = 0; i < options->flow_count; i++)
         if (strlen(options->flows[i].name) == length && memcmp(options->flows[i].name, name, length) == 0)
             return error_null(error, error_size, "two flows are named %s", options->flows[i].name);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-bool mp_options_is_name(const char *name, size_t length) {
+static bool is_name(const char *name, size_t length) {
     static const char *const reserved[] = {"lo", "all", "default"}; /* names that the kernel uses */
     if (length == 0 || length >= MP_NAME_SIZE || name[0] == '-')
         return false;
@@ -19,6 +19,12 @@ bool mp_options_is_name(const char *name, size_t length) {
         if (strlen(reserved[i]) == length && memcmp(reserved[i], name, length) == 0)
             return false;
     return true;
+}
+
+bool mp_options_check_name(const char *what, const char *name, size_t length, char *error, size_t error_size) {
+    return is_name(name, length) ||
+           error_set(error, error_size, "\"%.*s\" cannot name a %s; use at most 15 of a-z 0-9 - (not lo, all, default)",
+                     (int)(length < 40 ? length : 40), name, what);
 }
 
 char *mp_options_keep(mp_options *options, const char *text) {
@@ -57,10 +63,8 @@ mp_path_options *mp_options_add(mp_options *options, mp_link_kind kind, const ch
     size_t most = kind == MP_PATH ? MP_MAX_PATHS : LINK_BOTTLENECKS_MOST;
     if (*count == most)
         return error_null(error, error_size, "more than %zu %ss", most, what);
-    if (!mp_options_is_name(name, length))
-        return error_null(error, error_size,
-                          "\"%.*s\" cannot name a %s; use at most 15 of a-z 0-9 - (not lo, all, default)",
-                          (int)(length < 40 ? length : 40), name, what);
+    if (!mp_options_check_name(what, name, length, error, error_size))
+        return NULL;
     mp_path_options *link = &mp_options_links(options, kind)[*count];
     memcpy(link->name, name, length);
     link->name[length] = '\0';

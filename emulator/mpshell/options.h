@@ -107,8 +107,8 @@ extern const setting mp_option_rows[];
 void mp_options_free(mp_options *options);
 /* Returns a copy of the text that the options own; NULL: no memory. */
 char *mp_options_keep(mp_options *options, const char *text);
-/* Whether the name can name a device. */
-bool mp_options_is_name(const char *name, size_t length);
+/* Checks that the name of a path, bottleneck or flow (what) can name a device. False with one sentence in error. */
+bool mp_options_check_name(const char *what, const char *name, size_t length, char *error, size_t error_size);
 /* Returns "folder/name", which the options own; NULL: no memory. */
 char *mp_options_keep_joined(mp_options *options, const char *folder, const char *name);
 /* Sets one option (not path, config, help) by its name, from a copy of the value; switches take true, false, yes and

@@ -12,14 +12,11 @@
 
 static bool print(const mp_shell *shell, const mp_timers_found *found, char error[MP_ERROR_SIZE]) {
     json_t *slots = json_array();
-    json_t *object = json_object();
     for (size_t i = 0; i < found->series.count; i++)
         json_array_append_new(slots, json_integer((json_int_t)found->series.us[i]));
-    json_object_set_new(object, "duration_s", json_real((double)shell->duration_us / 1e6));
-    json_object_set_new(object, "timers", mp_timers_report(found));
-    json_object_set_new(object, "machine", mp_summary_machine(shell));
-    json_object_set_new(object, "slot_ms", json_integer(MP_SLOT_US / 1000u));
-    json_object_set_new(object, "late_us", slots);
+    json_t *object = json_pack("{s:f,s:o,s:o,s:i,s:o}", "duration_s", (double)shell->duration_us / 1e6, "timers",
+                               mp_timers_report(found), "machine", mp_summary_machine(shell), "slot_ms",
+                               (int)(MP_SLOT_US / 1000u), "late_us", slots);
     char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(12));
     json_decref(object);
     if (text)

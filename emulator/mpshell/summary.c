@@ -9,13 +9,9 @@
 #include "emulator/link/report.h"
 #include "emulator/mpshell/flows.h"
 
-static json_t *number(uint64_t value) {
-    return json_integer((json_int_t)value);
-}
-
 static json_t *direction_object(const mp_direction *direction, const link_settings *settings) {
     json_t *object = link_report(direction->link, direction->trace->path, direction->trace->sha256);
-    json_object_set_new(object, "write_errors", number(direction->write_errors));
+    json_object_set_new(object, "write_errors", json_integer((json_int_t)direction->write_errors));
     link_settings_report(settings, object);
     return object;
 }
@@ -97,28 +93,19 @@ json_t *mp_summary_machine(const mp_shell *shell) {
 }
 
 static json_t *summary_object(const mp_shell *shell, int status) {
-    json_t *object = json_object();
-    json_t *command = json_array();
-    json_t *paths = json_array();
+    json_t *command = json_array(), *paths = json_array();
     for (char **argument = shell->options.command; *argument; argument++)
         json_array_append_new(command, link_report_text(*argument));
     for (size_t k = 0; k < shell->told_count; k++)
         json_array_append_new(paths, path_object(&shell->paths[k]));
-    json_object_set_new(object, "schema", json_integer(1));
-    json_object_set_new(object, "command", command);
-    json_object_set_new(object, "seed", number(shell->options.seed));
-    json_object_set_new(object, "start_offset_ms", number(shell->options.start_offset_ms));
-    json_object_set_new(object, "mptcp", json_boolean(shell->options.mptcp));
-    json_object_set_new(object, "t0_monotonic_us", number(shell->t0_us));
-    json_object_set_new(object, "t0_epoch_ms", number(shell->t0_epoch_ms));
-    json_object_set_new(object, "duration_s", json_real((double)shell->duration_us / 1e6));
-    json_object_set_new(object, "cpu_s", json_real(shell->cpu_s));
-    json_object_set_new(object, "command_cpu_s", json_real(shell->command_cpu_s));
-    json_object_set_new(object, "machine", mp_summary_machine(shell));
-    json_object_set_new(object, "user", shell->user.given ? json_string(shell->user.name) : json_null());
-    json_object_set_new(object, "exit", exit_object(status));
-    json_object_set_new(object, "sched_fifo", json_boolean(shell->sched_fifo));
-    json_object_set_new(object, "command_fifo", json_boolean(shell->command_fifo));
+    json_t *object = json_pack(
+        "{s:i,s:o,s:I,s:I,s:b,s:I,s:I,s:f,s:f,s:f,s:o,s:o,s:o,s:b,s:b}", "schema", 1, "command", command, "seed",
+        (json_int_t)shell->options.seed, "start_offset_ms", (json_int_t)shell->options.start_offset_ms, "mptcp",
+        (int)shell->options.mptcp, "t0_monotonic_us", (json_int_t)shell->t0_us, "t0_epoch_ms",
+        (json_int_t)shell->t0_epoch_ms, "duration_s", (double)shell->duration_us / 1e6, "cpu_s", shell->cpu_s,
+        "command_cpu_s", shell->command_cpu_s, "machine", mp_summary_machine(shell), "user",
+        shell->user.given ? link_report_text(shell->user.name) : json_null(), "exit", exit_object(status), "sched_fifo",
+        (int)shell->sched_fifo, "command_fifo", (int)shell->command_fifo);
     if (shell->late.wanted) {
         json_object_set_new(object, "timers", mp_timers_report(&shell->late.timers_found));
         const mp_waits_found *waits = &shell->late.waits_found;

@@ -130,11 +130,7 @@ void mp_timers_stop(mp_timers *timers, mp_timers_found *found) {
 json_t *mp_timers_report(const mp_timers_found *found) {
     if (found->cores == 0)
         return json_null();
-    json_t *object = json_object();
-    json_object_set_new(object, "sched_fifo", json_boolean(found->sched_fifo));
-    json_object_set_new(object, "cores", json_integer((json_int_t)found->cores));
-    json_object_set_new(object, "late_s", json_real(found->late_s));
-    json_object_set_new(object, "run_delay_s", json_real(found->run_delay_s));
-    json_object_set_new(object, "lateness_us", link_report_lateness(&found->lateness));
-    return object;
+    return json_pack("{s:b,s:i,s:f,s:f,s:o}", "sched_fifo", (int)found->sched_fifo, "cores", (int)found->cores,
+                     "late_s", found->late_s, "run_delay_s", found->run_delay_s, "lateness_us",
+                     link_report_lateness(&found->lateness));
 }
