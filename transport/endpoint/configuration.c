@@ -55,26 +55,18 @@ void xl_config_init(xl_config *c) {
     xl_limits_init(&c->limits);
 }
 
-static bool keep_name(char **slot, const char **name, const char *otherwise) {
-    *slot = strdup(*name ? *name : otherwise);
-    *name = *slot;
-    return *slot != NULL;
-}
-
-void xl_scheme_free_names(char *names[XL_SCHEME_NAMES]) {
-    for (size_t i = 0; i < XL_SCHEME_NAMES; i++)
-        free(names[i]);
-}
-
-int xl_scheme_copy(const xl_scheme *scheme, bool has_foresight, xl_scheme *s, char *names[XL_SCHEME_NAMES]) {
-    *s = *scheme;
-    s->max_reinjections = s->max_reinjections ? s->max_reinjections : 1;
-    if (!keep_name(&names[0], &s->scheduler, "minrtt") || !keep_name(&names[1], &s->reinjection, "none") ||
-        !keep_name(&names[2], &s->cc, "cubic-tolerant"))
-        return XL_ERR_MEMORY;
-    if (!xl_scheduler_find(s->scheduler) || !xl_reinjection_find(s->reinjection) || !xl_cc_find(s->cc))
+int xl_scheme_copy(const xl_scheme *scheme, bool has_foresight, xl_scheme *s) {
+    const xl_scheduler_ops *scheduler = xl_scheduler_find(scheme->scheduler ? scheme->scheduler : "minrtt");
+    const xl_reinjection_ops *reinjection = xl_reinjection_find(scheme->reinjection ? scheme->reinjection : "none");
+    const xl_cc_ops *cc = xl_cc_find(scheme->cc ? scheme->cc : "cubic-tolerant");
+    if (!scheduler || !reinjection || !cc || (scheduler->decide_foreseeing && !has_foresight))
         return XL_ERR_ARGUMENT;
-    return xl_scheduler_is_reference(s->scheduler) && !has_foresight ? XL_ERR_ARGUMENT : 0;
+    *s = *scheme;
+    s->scheduler = scheduler->name;
+    s->reinjection = reinjection->name;
+    s->cc = cc->name;
+    s->max_reinjections = s->max_reinjections ? s->max_reinjections : 1;
+    return 0;
 }
 
 /* Returns the maximum of a window or buffer: `most` if it is set; else times * preset for a value at its preset; any
@@ -127,9 +119,10 @@ static int copy_limits(const xl_limits *limits, xl_limits *l) {
 
 int xl_endpoint_copy_config(xl_endpoint *ep, const xl_config *config) {
     ep->config = *config;
-    if (!keep_name(&ep->alpn, &ep->config.alpn, "h3"))
+    ep->config.alpn = ep->alpn = strdup(config->alpn ? config->alpn : "h3");
+    if (!ep->alpn)
         return XL_ERR_MEMORY;
-    int error = xl_scheme_copy(&config->scheme, ep->foresight != NULL, &ep->config.scheme, ep->names);
+    int error = xl_scheme_copy(&config->scheme, ep->foresight != NULL, &ep->config.scheme);
     if (error == 0)
         error = copy_limits(&config->limits, &ep->config.limits);
     if (error)

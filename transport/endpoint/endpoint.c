@@ -101,19 +101,10 @@ xl_endpoint *xl_endpoint_new(const xl_config *config, uint64_t now, int *error) 
 }
 
 int xl_endpoint_reconfigure(xl_endpoint *ep, const xl_scheme *scheme, uint64_t now) {
-    xl_scheme fresh;
-    char *names[XL_SCHEME_NAMES] = {NULL};
-    int error = xl_scheme_copy(scheme, ep->foresight != NULL, &fresh, names);
-    if (error) {
-        xl_scheme_free_names(names);
-        return error;
-    }
-    xl_scheme_free_names(ep->names);
-    memcpy(ep->names, names, sizeof names);
-    ep->config.scheme = fresh;
-    for (size_t i = 0; i < ep->count; i++)
+    const int error = xl_scheme_copy(scheme, ep->foresight != NULL, &ep->config.scheme);
+    for (size_t i = 0; i < ep->count && !error; i++)
         xl_conn_reconfigure(ep->connection[i], now);
-    return 0;
+    return error;
 }
 
 void xl_endpoint_free(xl_endpoint *ep) {
@@ -125,7 +116,6 @@ void xl_endpoint_free(xl_endpoint *ep) {
     xl_cid_map_free(&ep->map);
     xl_cid_map_free(&ep->reset_tokens);
     xl_clients_free(&ep->clients);
-    xl_scheme_free_names(ep->names);
     free(ep->alpn);
     for (size_t i = 0; i < XL_PURPOSES; i++)
         xl_drbg_free(ep->generator[i]);

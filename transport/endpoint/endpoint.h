@@ -10,7 +10,6 @@
 #include "endpoint/tokens.h"
 #include "xlink/deployment.h"
 
-#define XL_SCHEME_NAMES  3
 #define XL_STATELESS_MAX 256 /* queued answers that belong to no connection */
 
 typedef struct {
@@ -51,7 +50,7 @@ typedef struct {
 struct xl_endpoint {
     xl_config config;
     const struct xl_foresight *foresight; /* in a simulator; NULL elsewhere */
-    char *alpn, *names[XL_SCHEME_NAMES];  /* owned copies of the strings of config */
+    char *alpn;                           /* owned copy of config.alpn */
     xl_drbg *generator[XL_PURPOSES];
     uint64_t connections_begun; /* numbers the connections' random streams, from 1; 0 is the endpoint's */
     xl_drbg_stream stray_cids;  /* CIDs of Retry packets */

@@ -373,8 +373,8 @@ typedef struct xl_connection xl_connection;
 xl_endpoint *xl_endpoint_new(const xl_config *, uint64_t now, int *error);
 /* Changes the algorithms of a running endpoint. Live connections change the scheduler, whose state is reset,
  * re-injection and its control, and the path of acknowledgements. Congestion control and multipath, which is negotiated
- * in the handshake, change for new connections only. Returns 0, XL_ERR_ARGUMENT (unknown name) or XL_ERR_MEMORY; on an
- * error nothing changes. */
+ * in the handshake, change for new connections only. Returns 0, or XL_ERR_ARGUMENT for an unknown name; then nothing
+ * changes. */
 int xl_endpoint_reconfigure(xl_endpoint *, const xl_scheme *, uint64_t now);
 void xl_endpoint_free(xl_endpoint *); /* frees its connections too; sends nothing to their peers; accepts NULL */
 
