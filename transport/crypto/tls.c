@@ -42,10 +42,14 @@ int xl_tls_fail(xl_tls *tls, uint8_t alert) {
     return -1;
 }
 
-/* Fails the handshake. Returns the code for GnuTLS. */
+/* Fails the handshake. Returns the code, for GnuTLS. */
+static int refuse(xl_tls *tls, uint8_t alert, int code) {
+    xl_tls_fail(tls, alert);
+    return code;
+}
+
 static int internal_error(xl_tls *tls) {
-    xl_tls_fail(tls, GNUTLS_A_INTERNAL_ERROR);
-    return GNUTLS_E_INTERNAL_ERROR;
+    return refuse(tls, GNUTLS_A_INTERNAL_ERROR, GNUTLS_E_INTERNAL_ERROR);
 }
 
 static bool level_of(gnutls_record_encryption_level_t from, xl_level *to) {
@@ -155,11 +159,9 @@ static int on_peer_params(gnutls_session_t session, const unsigned char *data, s
         memcpy(tls->peer_params, data, len);
         tls->peer_params_len = len;
     }
-    if (tls->callbacks.peer_params(tls->callbacks.user, data, len) != 0) {
-        xl_tls_fail(tls, GNUTLS_A_ILLEGAL_PARAMETER);
-        return GNUTLS_E_RECEIVED_ILLEGAL_PARAMETER;
-    }
-    return 0;
+    return tls->callbacks.peer_params(tls->callbacks.user, data, len) == 0
+               ? 0
+               : refuse(tls, GNUTLS_A_ILLEGAL_PARAMETER, GNUTLS_E_RECEIVED_ILLEGAL_PARAMETER);
 }
 
 static int on_own_params(gnutls_session_t session, gnutls_buffer_t extension) {
@@ -206,16 +208,10 @@ bool xl_tls_is_wanted(const xl_tls *tls, const gnutls_datum_t *alpn) {
  * them. */
 static int check_negotiated(xl_tls *tls) {
     gnutls_datum_t alpn;
-    if (gnutls_alpn_get_selected_protocol(tls->session, &alpn) != 0 || !xl_tls_is_wanted(tls, &alpn)) {
-        xl_tls_fail(tls, GNUTLS_A_NO_APPLICATION_PROTOCOL);
-        return GNUTLS_E_NO_APPLICATION_PROTOCOL;
-    }
+    if (gnutls_alpn_get_selected_protocol(tls->session, &alpn) != 0 || !xl_tls_is_wanted(tls, &alpn))
+        return refuse(tls, GNUTLS_A_NO_APPLICATION_PROTOCOL, GNUTLS_E_NO_APPLICATION_PROTOCOL);
     snprintf(tls->alpn, sizeof tls->alpn, "%.*s", (int)alpn.size, (const char *)alpn.data);
-    if (!tls->peer_params_seen) {
-        xl_tls_fail(tls, GNUTLS_A_MISSING_EXTENSION);
-        return GNUTLS_E_MISSING_EXTENSION;
-    }
-    return 0;
+    return tls->peer_params_seen ? 0 : refuse(tls, GNUTLS_A_MISSING_EXTENSION, GNUTLS_E_MISSING_EXTENSION);
 }
 
 typedef struct {
@@ -295,15 +291,9 @@ static int on_verify(gnutls_session_t session) {
         {.type = GNUTLS_DT_DNS_HOSTNAME, .data = (unsigned char *)tls->server_name},
         {.type = GNUTLS_DT_KEY_PURPOSE_OID, .data = (unsigned char *)GNUTLS_KP_TLS_WWW_SERVER},
     };
-    if (gnutls_certificate_verify_peers(session, wanted, 2, &status) != 0 || !has_alternative_name(session)) {
-        xl_tls_fail(tls, GNUTLS_A_BAD_CERTIFICATE);
-        return GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR;
-    }
-    if (status != 0) {
-        xl_tls_fail(tls, alert_of_verification(status));
-        return GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR;
-    }
-    return 0;
+    if (gnutls_certificate_verify_peers(session, wanted, 2, &status) != 0 || !has_alternative_name(session))
+        return refuse(tls, GNUTLS_A_BAD_CERTIFICATE, GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR);
+    return status == 0 ? 0 : refuse(tls, alert_of_verification(status), GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR);
 }
 
 /* ---- Set-up. ---- */
@@ -398,13 +388,10 @@ xl_tls *xl_tls_new(uint32_t version, bool is_server, xl_credentials *credentials
     tls->issues_tickets = credentials->issues_tickets;
     tls->callbacks = *callbacks;
     tls->read_level = XL_LEVEL_INITIAL;
-    tls->params_len = params_len;
-    tls->params = malloc(params_len ? params_len : 1);
-    if (tls->params && params_len)
-        memcpy(tls->params, params, params_len);
     tls->server_name = !is_server && server_name ? without_trailing_dot(server_name) : NULL;
     tls->sessions = credentials->sessions.load && tls->server_name ? &credentials->sessions : NULL;
-    const bool copied = tls->params && (is_server || !server_name || tls->server_name);
+    const bool copied =
+        xl_tls_set_params(tls, params, params_len) == 0 && (is_server || !server_name || tls->server_name);
     take_alpns(tls, alpn);
     if (copied && tls->sessions)
         xl_tls_load_session(tls);
@@ -494,10 +481,9 @@ int xl_tls_start(xl_tls *tls) {
 }
 
 static bool is_expected(const xl_tls *tls, uint8_t type) {
-    if (tls->is_server) {
+    if (tls->is_server)
         return type ==
                (tls->read_level == XL_LEVEL_INITIAL ? GNUTLS_HANDSHAKE_CLIENT_HELLO : GNUTLS_HANDSHAKE_FINISHED);
-    }
     if (tls->read_level == XL_LEVEL_INITIAL)
         return type == GNUTLS_HANDSHAKE_SERVER_HELLO;
     return type == GNUTLS_HANDSHAKE_ENCRYPTED_EXTENSIONS || type == GNUTLS_HANDSHAKE_CERTIFICATE_REQUEST ||
