@@ -43,14 +43,12 @@ struct http1_client {
     http1_sockets sockets;
     void *state;
     player_transport_callbacks cb;
-    char target[HTTP1_MAX_TARGET_BYTES + 1];
-    char authority[HTTP1_AUTHORITY_BYTES];
+    const player_transport_config *config;
 
     bool connected, over;
     char dead[PLAYER_ERROR_BYTES]; /* why the transport ended, for closed() in the next step(); "": it has not */
     uint64_t next_sample;
-    unsigned count;
-    connection connections[];
+    connection connections[]; /* config->concurrency */
 };
 
 static http1_client *client_of(player_transport *t) {
@@ -98,7 +96,7 @@ static bool start_connection(http1_client *t, connection *c, uint64_t now, char 
 }
 
 static void free_client(http1_client *t) {
-    for (unsigned i = 0; i < t->count; i++)
+    for (unsigned i = 0; i < t->config->concurrency; i++)
         close_connection(t, &t->connections[i]);
     free(t);
 }
@@ -113,11 +111,9 @@ static http1_client *new_client(const player_transport_config *config, const pla
     t->sockets = *sockets;
     t->state = state;
     t->cb = *callbacks;
-    snprintf(t->target, sizeof t->target, "%s", config->target);
-    snprintf(t->authority, sizeof t->authority, "%s", config->authority);
+    t->config = config;
     t->next_sample = now + SAMPLE_INTERVAL_US;
-    t->count = config->concurrency;
-    for (unsigned i = 0; i < t->count; i++) {
+    for (unsigned i = 0; i < t->config->concurrency; i++) {
         if (!start_connection(t, &t->connections[i], now, error)) {
             free_client(t);
             return NULL;
@@ -129,6 +125,7 @@ static http1_client *new_client(const player_transport_config *config, const pla
 player_transport *http1_client_open(http1_transport *transport, const player_transport_config *config,
                                     const player_transport_callbacks *callbacks, const http1_sockets *sockets,
                                     uint64_t now, char *error) {
+    transport->config = config;
     transport->http = new_client(config, callbacks, sockets, transport, now, error);
     if (transport->http)
         return (player_transport *)transport;
@@ -137,7 +134,7 @@ player_transport *http1_client_open(http1_transport *transport, const player_tra
 }
 
 static connection *find_connection(http1_client *t, connection_state state) {
-    for (unsigned i = 0; i < t->count; i++)
+    for (unsigned i = 0; i < t->config->concurrency; i++)
         if (t->connections[i].state == state && !t->connections[i].has_request)
             return &t->connections[i];
     return NULL;
@@ -166,7 +163,7 @@ bool http1_client_request(player_transport *handle, uint64_t id, uint64_t first,
     c->last = last;
     c->out_len =
         (size_t)snprintf(c->out, sizeof c->out, "GET %s HTTP/1.1\r\nHost: %s\r\nRange: bytes=%llu-%llu\r\n\r\n",
-                         t->target, t->authority, (unsigned long long)first, (unsigned long long)last);
+                         t->config->target, t->config->authority, (unsigned long long)first, (unsigned long long)last);
     c->out_sent = c->head_len = c->scanned = 0;
     c->head_done = false;
     c->received = 0;
@@ -331,7 +328,7 @@ static void step_connection(http1_client *t, connection *c, uint64_t now) {
 }
 
 void http1_client_sample(http1_client *t) {
-    for (unsigned i = 0; i < t->count; i++)
+    for (unsigned i = 0; i < t->config->concurrency; i++)
         sample(t, &t->connections[i]);
 }
 
@@ -339,11 +336,11 @@ void http1_client_step(player_transport *handle, uint64_t now) {
     http1_client *t = client_of(handle);
     if (t->over)
         return;
-    for (unsigned i = 0; i < t->count && t->dead[0] == '\0'; i++)
+    for (unsigned i = 0; i < t->config->concurrency && t->dead[0] == '\0'; i++)
         step_connection(t, &t->connections[i], now);
     if (t->dead[0] != '\0') {
         t->over = true;
-        for (unsigned i = 0; i < t->count; i++)
+        for (unsigned i = 0; i < t->config->concurrency; i++)
             close_connection(t, &t->connections[i]);
         t->cb.closed(t->cb.user, t->dead, now);
         return;
@@ -359,7 +356,7 @@ uint64_t http1_client_next_timeout(const player_transport *handle) {
     if (t->over)
         return XL_NEVER;
     uint64_t next = t->dead[0] != '\0' ? 0 : t->next_sample;
-    for (unsigned i = 0; i < t->count; i++) {
+    for (unsigned i = 0; i < t->config->concurrency; i++) {
         const connection *c = &t->connections[i];
         if (c->state == CONNECTING && c->connect_deadline < next)
             next = c->connect_deadline;

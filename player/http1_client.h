@@ -4,8 +4,6 @@
 
 #include "player/transport.h"
 
-#define HTTP1_AUTHORITY_BYTES 96
-
 typedef struct http1_client http1_client;
 
 /* The operations of one kind of stream socket; `state` is the transport. */
@@ -20,6 +18,7 @@ typedef struct {
 /* First member of a transport that uses the operations below. The transport must come from malloc(). */
 typedef struct {
     http1_client *http;
+    const player_transport_config *config;
 } http1_transport;
 
 /* Opens the sockets and returns the transport. On failure frees it, and returns NULL with a phrase in

@@ -48,7 +48,7 @@ static void on_closed(http3_client *t, const xl_event *event) {
 /* Whether another attempt may succeed: nothing was received, the server lost its state, or one side closed the
  * connection without an error. */
 static bool is_worth_another(const http3_client *t, const xl_event *closed) {
-    if (t->reconnect == QUIC_RECONNECT_OFF)
+    if (t->config->settings->reconnect == QUIC_RECONNECT_OFF)
         return false;
     switch (closed->close_reason) {
     case XL_CLOSE_IDLE_TIMEOUT:
@@ -80,16 +80,17 @@ static void leave(http3_client *t) {
     http3_client_add_path_stats(t, t->past_stats);
     for (unsigned i = 0; i < t->count; i++)
         t->requests[i].waits |= t->requests[i].open;
-    if (t->is_going || !http3_client_is_asking(t))          /* the path has no fault */
-        t->last_path = t->in_use->path + t->path_count - 1; /* next_path() then returns the same path */
+    if (t->is_going || !http3_client_is_asking(t))                  /* the path has no fault */
+        t->last_path = t->in_use->path + t->config->path_count - 1; /* next_path() then returns the same path */
     t->in_use = NULL;
     t->is_going = false;
 }
 
 static void add_other_paths(http3_client *t, attempt *a) {
-    for (size_t i = 0; t->uses_all && !a->has_paths && i < t->path_count; i++)
+    for (size_t i = 0; t->uses_all && !a->has_paths && i < t->config->path_count; i++)
         if (t->is_opened[i] && i != a->path)
-            (void)xl_connection_add_path(a->connection, &t->paths[i].local, &t->server, t->paths[i].technology, t->now);
+            (void)xl_connection_add_path(a->connection, &t->paths[i].local, &t->config->server, t->paths[i].technology,
+                                         t->now);
     a->has_paths = true;
 }
 
@@ -134,7 +135,7 @@ static void try_on(http3_client *t, const xl_event *closed) {
 /* Handles an event of an attempt that is not the connection in use. */
 static void on_attempt_event(http3_client *t, attempt *a, const xl_event *event) {
     bool is_wanted = !t->in_use || !xl_connection_is_confirmed(t->connection);
-    if (event->type == XL_EVENT_EARLY && !t->in_use && t->race_us == 0 && !a->is_left) {
+    if (event->type == XL_EVENT_EARLY && !t->in_use && t->config->settings->race_us == 0 && !a->is_left) {
         h3_on_event(a->h3, event, t->now); /* 0-RTT, except in a race, where another attempt may win */
         win(t, a);
     } else if (event->type == XL_EVENT_CONNECTED && !a->is_left) {
@@ -178,13 +179,13 @@ static void on_event(http3_client *t, const xl_event *event) {
     switch (event->type) {
     case XL_EVENT_PATH: {
         size_t path = http3_client_to_config(t, event->path);
-        if (path < t->path_count)
+        if (path < t->config->path_count)
             t->cb.path(t->cb.user, path, xl_path_state_name(event->path_state), t->now);
         break;
     }
     case XL_EVENT_MIGRATED: {
         size_t from = http3_client_to_config(t, event->from_path), to = http3_client_to_config(t, event->path);
-        if (from < t->path_count && to < t->path_count)
+        if (from < t->config->path_count && to < t->config->path_count)
             t->cb.migrated(t->cb.user, from, to, t->now);
         break;
     }
@@ -230,24 +231,14 @@ http3_client *http3_client_new(const player_transport_config *config, const play
     if (!t)
         return error_null(error, PLAYER_ERROR_BYTES, "out of memory");
     t->cb = *callbacks;
+    t->config = config;
     t->count = config->concurrency;
-    t->path_count = config->path_count;
-    snprintf(t->target, sizeof t->target, "%s", config->target);
-    snprintf(t->authority, sizeof t->authority, "%s", config->authority);
     t->start_us = now;
     t->keeps_session = config->session_file || config->early_data || config->keeps_session;
-    t->server = config->server;
     t->uses_all = quic_settings_use_all_paths(config->settings);
-    t->race_us = config->settings->race_us;
-    t->reconnect = config->settings->reconnect;
-    t->reconnect_us = config->settings->reconnect_us;
-    t->leave_us = config->settings->reconnect == QUIC_RECONNECT_OFF ? 0 : config->settings->leave_us;
     t->race_at = t->again_at = XL_NEVER;
     snprintf(t->why, sizeof t->why, "no answer from the server");
     memcpy(t->paths, config->paths, config->path_count * sizeof *config->paths);
-    t->event_count = config->path_event_count;
-    if (t->event_count > 0)
-        memcpy(t->events, config->path_events, t->event_count * sizeof *t->events);
     if (!make_endpoint(t, config, credentials, log, now, error)) {
         http3_client_free(t);
         return NULL;
@@ -294,14 +285,14 @@ static attempt *free_attempt(http3_client *t) {
 
 /* Starts a handshake on path i. */
 static bool connect_on(http3_client *t, size_t i, uint64_t now) {
-    char host[sizeof t->authority];
-    host_of(t->authority, host, sizeof host);
+    char host[96];
+    host_of(t->config->authority, host, sizeof host);
     const player_path *path = &t->paths[i];
     attempt *a = free_attempt(t);
     if (!a)
         return false;
     a->path = i;
-    a->connection = xl_endpoint_connect(t->endpoint, host, &path->local, &t->server, path->technology, now);
+    a->connection = xl_endpoint_connect(t->endpoint, host, &path->local, &t->config->server, path->technology, now);
     const h3_callbacks callbacks = http3_client_callbacks(t);
     if (a->connection)
         a->h3 = h3_session_client(a->connection, &callbacks);
@@ -313,7 +304,8 @@ static bool connect_on(http3_client *t, size_t i, uint64_t now) {
     t->last_path = i;
     t->attempts_begun++;
     t->attempts_alive++;
-    t->again_at = t->reconnect == QUIC_RECONNECT_OFF ? XL_NEVER : now + t->reconnect_us;
+    t->again_at =
+        t->config->settings->reconnect == QUIC_RECONNECT_OFF ? XL_NEVER : now + t->config->settings->reconnect_us;
     return true;
 }
 
@@ -323,12 +315,12 @@ bool http3_client_open_path(http3_client *t, size_t i, const xl_addr *local, uin
     if (i == 0) {
         if (!connect_on(t, 0, now))
             return error_set(error, PLAYER_ERROR_BYTES, "out of memory");
-        t->attempts[0].has_paths = t->race_us == 0; /* http3_client_open_path() adds them */
+        t->attempts[0].has_paths = t->config->settings->race_us == 0; /* http3_client_open_path() adds them */
         t->connection = t->attempts[0].connection;
         t->h3 = t->attempts[0].h3;
-    } else if (t->race_us > 0) {
-        t->race_at = now + t->race_us; /* win() adds the path to the winner */
-    } else if (xl_connection_add_path(t->connection, local, &t->server, t->paths[i].technology, now) < 0)
+    } else if (t->config->settings->race_us > 0) {
+        t->race_at = now + t->config->settings->race_us; /* win() adds the path to the winner */
+    } else if (xl_connection_add_path(t->connection, local, &t->config->server, t->paths[i].technology, now) < 0)
         return error_set(error, PLAYER_ERROR_BYTES, "the transport does not take path %s (at most %d)",
                          t->paths[i].name, XL_MAX_PATHS);
     return true;
@@ -339,10 +331,10 @@ static void race(http3_client *t, uint64_t now) {
     if (t->race_at > now)
         return;
     size_t next = t->last_path + 1;
-    while (next < t->path_count && !t->is_opened[next])
+    while (next < t->config->path_count && !t->is_opened[next])
         next++;
-    bool started = next < t->path_count && connect_on(t, next, now);
-    t->race_at = started && next + 1 < t->path_count ? now + t->race_us : XL_NEVER;
+    bool started = next < t->config->path_count && connect_on(t, next, now);
+    t->race_at = started && next + 1 < t->config->path_count ? now + t->config->settings->race_us : XL_NEVER;
     if (t->attempts_alive == 0 && t->again_at == XL_NEVER)
         tell_closed(t, t->why);
 }
@@ -366,19 +358,21 @@ static bool has_interface(http3_client *t, size_t i) {
 
 /* Returns the path of the next attempt, one without a running attempt; path_count: none. */
 static size_t next_path(http3_client *t) {
-    if (t->reconnect != QUIC_RECONNECT_NEXT)
-        return has_attempt(t, 0) ? t->path_count : 0;
-    for (size_t step = 1; step <= t->path_count; step++) {
-        size_t i = (t->last_path + step) % t->path_count;
+    if (t->config->settings->reconnect != QUIC_RECONNECT_NEXT)
+        return has_attempt(t, 0) ? t->config->path_count : 0;
+    for (size_t step = 1; step <= t->config->path_count; step++) {
+        size_t i = (t->last_path + step) % t->config->path_count;
         if (!has_attempt(t, i) && has_interface(t, i))
             return i;
     }
-    return t->path_count;
+    return t->config->path_count;
 }
 
 /* Returns when the connection in use is left as silent; XL_NEVER: never, or no request is open. */
 static uint64_t leave_at(const http3_client *t) {
-    return t->leave_us > 0 && t->in_use && http3_client_is_asking(t) ? t->heard_at + t->leave_us : XL_NEVER;
+    const quic_settings *s = t->config->settings;
+    bool may_leave = s->leave_us > 0 && s->reconnect != QUIC_RECONNECT_OFF;
+    return may_leave && t->in_use && http3_client_is_asking(t) ? t->heard_at + s->leave_us : XL_NEVER;
 }
 
 static bool is_served(const http3_client *t) {
@@ -409,7 +403,7 @@ static void connect_again(http3_client *t, uint64_t now) {
         return;
     }
     size_t next = next_path(t);
-    if (next < t->path_count && connect_on(t, next, now))
+    if (next < t->config->path_count && connect_on(t, next, now))
         t->cb.path(t->cb.user, next, "tried", now);
     else
         t->again_at = now + ATTEMPT_APART_US;
@@ -441,7 +435,7 @@ void http3_client_process(http3_client *t, uint64_t now) {
     }
     http3_client_submit_again(t);
     while (!t->over && http3_client_next_event(t) <= now)
-        http3_client_apply_event(t, &t->events[t->event_next++]);
+        http3_client_apply_event(t, &t->config->path_events[t->event_next++]);
     if (t->over || (t->connected && !t->in_use))
         return;
     h3_pump(t->h3, now);

@@ -36,13 +36,10 @@ typedef struct {
 
 struct http3_client {
     player_transport_callbacks cb;
-    char target[MAX_TARGET_BYTES + 1], authority[96];
-    size_t path_count;
+    const player_transport_config *config;
     player_path paths[PLAYER_MAX_PATHS]; /* local: the address that it was opened with */
     bool is_opened[PLAYER_MAX_PATHS];
-    xl_addr server;
-    path_event events[PATH_EVENTS_MAX];
-    size_t event_count, event_next;
+    size_t event_next; /* index of the next path event */
     uint64_t start_us;
     http3_client_opener *opener;
     void *opener_user;
@@ -53,11 +50,10 @@ struct http3_client {
     attempt attempts[ATTEMPTS_MAX];
     size_t attempts_begun, attempts_alive, last_path; /* last_path: path of the newest attempt */
     bool uses_all;                                    /* the connection uses all paths, not only that of its attempt */
-    uint64_t race_us, race_at;                        /* race_at: start of the next attempt; XL_NEVER: none */
-    quic_reconnect reconnect;
-    uint64_t leave_us, heard_at;     /* heard_at: time of the latest response byte, or of the first request after it */
-    uint64_t reconnect_us, again_at; /* again_at: next attempt, if no connection is confirmed; XL_NEVER: none */
-    char why[PLAYER_ERROR_BYTES];    /* why the latest attempt failed */
+    uint64_t race_at;                                 /* start of the race's next attempt; XL_NEVER: none */
+    uint64_t heard_at;            /* time of the latest response byte, or of the first request after it */
+    uint64_t again_at;            /* next attempt, if no connection is confirmed; XL_NEVER: none */
+    char why[PLAYER_ERROR_BYTES]; /* why the latest attempt failed */
     player_path_stats past_stats[PLAYER_MAX_PATHS]; /* sums over the connections that were in use before this one */
     uint64_t past_stream_bytes;
     bool keeps_session;

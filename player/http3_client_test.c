@@ -132,17 +132,18 @@ static void start(world *w) {
                                                   .path = on_path,
                                                   .qoe = no_qoe,
                                                   .closed = on_closed};
-    const player_path paths[] = {{.name = "wifi", .local = {.family = 4, .ip = {10, 0, 0, 1}, .port = 50000}},
-                                 {.name = "lte", .local = {.family = 4, .ip = {10, 0, 1, 1}, .port = 50000}}};
+    static const player_path paths[] = {{.name = "wifi", .local = {.family = 4, .ip = {10, 0, 0, 1}, .port = 50000}},
+                                        {.name = "lte", .local = {.family = 4, .ip = {10, 0, 1, 1}, .port = 50000}}};
     const xl_log no_log = {.user = NULL};
-    player_transport_config config = {.server = {.family = 4, .ip = {10, 0, 0, 2}, .port = 443},
-                                      .paths = paths,
-                                      .path_count = 2,
-                                      .target = "/video",
-                                      .authority = "server.test",
-                                      .concurrency = REQUESTS};
+    static quic_settings settings;
+    static player_transport_config config = {.server = {.family = 4, .ip = {10, 0, 0, 2}, .port = 443},
+                                             .paths = paths,
+                                             .path_count = 2,
+                                             .target = "/video",
+                                             .authority = "server.test",
+                                             .concurrency = REQUESTS,
+                                             .settings = &settings};
     char error[PLAYER_ERROR_BYTES];
-    quic_settings settings;
     xl_config c;
     int rv;
     memset(w, 0, sizeof *w);
@@ -152,7 +153,6 @@ static void start(world *w) {
     w->credentials[1] = xl_credentials_self_signed("server.test", (uint8_t[XL_RANDOM_KEY_BYTES]){1}, 1700000000);
     quic_settings_init(&settings);
     assert_true(quic_settings_choose(&settings, "sp"));
-    config.settings = &settings;
     assert_int_equal(0, xl_random_key_from_seed(1, "client", config.random_key));
     w->client = http3_client_new(&config, &callbacks, w->credentials[0], &no_log, w->now, error);
     assert_non_null(w->client);

@@ -17,9 +17,9 @@ void http3_client_set_opener(http3_client *t, http3_client_opener *opener, void 
 size_t http3_client_to_config(const http3_client *t, int index) {
     xl_path_stats path;
     if (index < 0 || xl_connection_path_stats(t->connection, (size_t)index, &path) != 0)
-        return t->path_count;
+        return t->config->path_count;
     size_t i = 0;
-    while (i < t->path_count && !(t->is_opened[i] && xl_addr_equal(&t->paths[i].local, &path.local)))
+    while (i < t->config->path_count && !(t->is_opened[i] && xl_addr_equal(&t->paths[i].local, &path.local)))
         i++;
     return i;
 }
@@ -56,13 +56,13 @@ void http3_client_add_path(http3_client *t, size_t i, uint64_t now) {
         return;
     }
     t->is_opened[i] = true;
-    if (xl_connection_add_path(t->connection, &t->paths[i].local, &t->server, t->paths[i].technology, now) < 0)
+    if (xl_connection_add_path(t->connection, &t->paths[i].local, &t->config->server, t->paths[i].technology, now) < 0)
         t->cb.path(t->cb.user, i, "refused", now);
 }
 
 void http3_client_apply_event(http3_client *t, const path_event *event) {
     size_t i = 0;
-    while (i < t->path_count && strcmp(t->paths[i].name, event->name) != 0)
+    while (i < t->config->path_count && strcmp(t->paths[i].name, event->name) != 0)
         i++;
     int index = open_index(t, i);
     if (event->action == PATH_ADD)
@@ -76,7 +76,9 @@ void http3_client_apply_event(http3_client *t, const path_event *event) {
 
 /* Events wait for the handshake, which decides whether multipath is used. */
 uint64_t http3_client_next_event(const http3_client *t) {
-    return t->in_use && t->event_next < t->event_count ? t->start_us + t->events[t->event_next].at_us : XL_NEVER;
+    return t->in_use && t->event_next < t->config->path_event_count
+               ? t->start_us + t->config->path_events[t->event_next].at_us
+               : XL_NEVER;
 }
 
 /* ---- facts ---- */
@@ -85,7 +87,7 @@ void http3_client_add_path_stats(const http3_client *t, player_path_stats *stats
     xl_path_stats path;
     for (size_t i = 0; xl_connection_path_stats(t->connection, i, &path) == 0; i++) {
         size_t at = http3_client_to_config(t, path.index);
-        if (at < t->path_count) {
+        if (at < t->config->path_count) {
             stats[at].bytes_sent += path.bytes_sent;
             stats[at].bytes_received += path.bytes_received;
             stats[at].srtt_us = path.srtt_us;
@@ -94,7 +96,7 @@ void http3_client_add_path_stats(const http3_client *t, player_path_stats *stats
 }
 
 void http3_client_path_stats(const http3_client *t, player_path_stats *stats) {
-    memcpy(stats, t->past_stats, t->path_count * sizeof *stats);
+    memcpy(stats, t->past_stats, t->config->path_count * sizeof *stats);
     if (t->in_use || !t->connected) /* after leave(), past_stats includes the connection */
         http3_client_add_path_stats(t, stats);
 }

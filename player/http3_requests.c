@@ -25,7 +25,7 @@ static bool submit(http3_client *t, client_request *r, uint64_t now) {
     char range[64];
     snprintf(range, sizeof range, "bytes=%" PRIu64 "-%" PRIu64, r->first + r->received, r->last);
     const h3_header headers[] = {{"range", range}};
-    if (h3_submit(t->h3, "GET", t->authority, t->target, headers, 1, &r->stream) != 0)
+    if (h3_submit(t->h3, "GET", t->config->authority, t->config->target, headers, 1, &r->stream) != 0)
         return false;
     r->asked_from = r->first + r->received;
     r->waits = r->is_whole = false;

@@ -38,7 +38,7 @@ typedef struct {
     xl_technology technology;
 } player_path;
 
-/* Valid until create() returns. The transport copies strings and arrays that it needs longer. */
+/* Outlives the transport. */
 typedef struct {
     xl_addr server;           /* family 0 if socket_file is set */
     const char *socket_file;  /* Unix socket to connect to, if ops->uses_socket_file; else NULL */

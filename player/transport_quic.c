@@ -22,10 +22,9 @@ typedef struct {
     xl_udp *udp;
     http3_client *client;
     bool watching;
-    size_t path_count;
-    player_path paths[PLAYER_MAX_PATHS];
+    const player_transport_config *config;
     int socket[PLAYER_MAX_PATHS]; /* index of each path's socket; -1: none yet */
-    xl_addr bound[PLAYER_MAX_PATHS], server;
+    xl_addr bound[PLAYER_MAX_PATHS];
     bool is_gone[PLAYER_MAX_PATHS]; /* whether its interface is gone */
     uint64_t try_at;                /* next check whether one is back; XL_NEVER: none is gone */
 } quic_transport;
@@ -79,10 +78,10 @@ static bool make_credentials(quic_transport *t, const player_transport_config *c
 
 /* Opens the path's socket if it is not open. t->bound[i] is its address. */
 static bool open_socket(quic_transport *t, size_t i, char *error) {
-    const player_path *path = &t->paths[i];
+    const player_path *path = &t->config->paths[i];
     if (t->socket[i] >= 0)
         return true;
-    if (path->local.family != t->server.family)
+    if (path->local.family != t->config->server.family)
         return error_set(error, PLAYER_ERROR_BYTES, "path %s and the server are not of the same address family",
                          path->name);
     t->socket[i] = xl_udp_add_socket(t->udp, &path->local, &t->bound[i]);
@@ -131,10 +130,8 @@ static player_transport *quic_create(const player_transport_config *config, cons
     if (!t)
         return error_null(error, PLAYER_ERROR_BYTES, "out of memory");
     t->cb = *callbacks;
-    t->server = config->server;
-    t->path_count = config->path_count;
+    t->config = config;
     t->try_at = XL_NEVER;
-    memcpy(t->paths, config->paths, config->path_count * sizeof *config->paths);
     for (size_t i = 0; i < PLAYER_MAX_PATHS; i++)
         t->socket[i] = -1;
     if (!start(t, config, now, error)) {
@@ -160,9 +157,9 @@ static bool was_refused(const quic_transport *t) {
 /* Abandons a path whose interface is gone. When the address is back, adds it as a new path. */
 static void watch_interfaces(quic_transport *t, uint64_t now) {
     bool any = false, due = now >= t->try_at;
-    for (size_t i = 0; i < t->path_count; i++) {
+    for (size_t i = 0; i < t->config->path_count; i++) {
         bool refused = xl_udp_is_refused(t->udp, t->socket[i]);
-        if (refused && (due || !t->is_gone[i]) && xl_udp_try_socket(t->udp, t->socket[i], &t->server))
+        if (refused && (due || !t->is_gone[i]) && xl_udp_try_socket(t->udp, t->socket[i], &t->config->server))
             refused = false;
         if (refused && !t->is_gone[i])
             http3_client_remove_path(t->client, i, now);

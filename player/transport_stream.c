@@ -14,7 +14,6 @@
 typedef struct {
     http1_transport of; /* must be first */
     struct sockaddr_un server;
-    unsigned concurrency;
 } stream_transport;
 
 static stream_transport *from_handle(player_transport *t) {
@@ -48,12 +47,11 @@ static player_transport *stream_create(const player_transport_config *config,
         free(t);
         return NULL;
     }
-    t->concurrency = config->concurrency;
     return http1_client_open(&t->of, config, callbacks, &sockets, now, error);
 }
 
 static json_t *stream_summary(player_transport *handle) {
-    return json_pack("{s:i}", "connections", (int)from_handle(handle)->concurrency);
+    return json_pack("{s:i}", "connections", (int)from_handle(handle)->of.config->concurrency);
 }
 
 /* No path_stats: only the relay knows the paths. */

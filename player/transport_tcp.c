@@ -17,10 +17,6 @@
 typedef struct {
     http1_transport of; /* must be first */
     bool mptcp;
-    xl_addr server;
-    player_path paths[PLAYER_MAX_PATHS];
-    size_t path_count;
-    unsigned concurrency;
     tcp_stats stats;
 } tcp_transport;
 
@@ -31,17 +27,18 @@ static tcp_transport *from_handle(player_transport *t) {
 /* Binds to the primary path. */
 static bool bind_socket(const tcp_transport *t, int fd, char *error) {
     struct sockaddr_storage local;
-    socklen_t len = net_to_sockaddr(&t->paths[0].local, &local);
+    socklen_t len = net_to_sockaddr(&t->of.config->paths[0].local, &local);
     if (bind(fd, (struct sockaddr *)&local, len) == 0)
         return true;
     char text[64];
     return error_set(error, PLAYER_ERROR_BYTES, "cannot use local address %s of path %s: %s",
-                     xl_addr_format(&t->paths[0].local, text, sizeof text), t->paths[0].name, strerror(errno));
+                     xl_addr_format(&t->of.config->paths[0].local, text, sizeof text), t->of.config->paths[0].name,
+                     strerror(errno));
 }
 
 static int open_socket(void *state, char *error) {
     const tcp_transport *t = state;
-    int domain = t->server.family == 6 ? AF_INET6 : AF_INET;
+    int domain = t->of.config->server.family == 6 ? AF_INET6 : AF_INET;
     int fd = socket(domain, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, t->mptcp ? IPPROTO_MPTCP : 0);
     if (fd < 0)
         return error_code(error, PLAYER_ERROR_BYTES, "%s: %s%s", t->mptcp ? "no MPTCP socket" : "no socket",
@@ -50,7 +47,7 @@ static int open_socket(void *state, char *error) {
     int one = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     struct sockaddr_storage remote;
-    socklen_t len = net_to_sockaddr(&t->server, &remote);
+    socklen_t len = net_to_sockaddr(&t->of.config->server, &remote);
     if (!bind_socket(t, fd, error)) {
         close(fd);
         return -1;
@@ -78,10 +75,6 @@ static player_transport *create(const player_transport_config *config, const pla
     if (!t)
         return error_null(error, PLAYER_ERROR_BYTES, "out of memory");
     t->mptcp = mptcp;
-    t->server = config->server;
-    t->path_count = config->path_count;
-    memcpy(t->paths, config->paths, config->path_count * sizeof *config->paths);
-    t->concurrency = config->concurrency;
     return http1_client_open(&t->of, config, callbacks, &sockets, now, error);
 }
 
@@ -97,8 +90,8 @@ static player_transport *mptcp_create(const player_transport_config *config,
 
 /* Returns the path with the flow's local address; 0: none has it. */
 static size_t path_of(const tcp_transport *t, const tcp_flow *flow) {
-    for (size_t i = 0; i < t->path_count; i++)
-        if (net_same_ip(&t->paths[i].local, &flow->local))
+    for (size_t i = 0; i < t->of.config->path_count; i++)
+        if (net_same_ip(&t->of.config->paths[i].local, &flow->local))
             return i;
     return 0;
 }
@@ -106,7 +99,7 @@ static size_t path_of(const tcp_transport *t, const tcp_flow *flow) {
 static void tcp_path_stats(player_transport *handle, player_path_stats *stats) {
     tcp_transport *t = from_handle(handle);
     http1_client_sample(t->of.http);
-    memset(stats, 0, t->path_count * sizeof *stats);
+    memset(stats, 0, t->of.config->path_count * sizeof *stats);
     for (size_t i = 0; i < t->stats.count; i++) {
         const tcp_flow *flow = &t->stats.flows[i];
         player_path_stats *path = &stats[path_of(t, flow)];
@@ -123,14 +116,15 @@ static json_t *tcp_summary(player_transport *handle) {
     for (size_t i = 0; i < t->stats.count; i++) {
         const tcp_flow *flow = &t->stats.flows[i];
         char local[64], remote[64];
-        json_array_append_new(flows,
-                              json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "path", t->paths[path_of(t, flow)].name,
-                                        "local", xl_addr_format(&flow->local, local, sizeof local), "remote",
-                                        xl_addr_format(&flow->remote, remote, sizeof remote), "bytes_sent",
-                                        (json_int_t)flow->bytes_sent, "bytes_received",
-                                        (json_int_t)flow->bytes_received, "srtt_us", (json_int_t)flow->srtt_us));
+        json_array_append_new(flows, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "path",
+                                               t->of.config->paths[path_of(t, flow)].name, "local",
+                                               xl_addr_format(&flow->local, local, sizeof local), "remote",
+                                               xl_addr_format(&flow->remote, remote, sizeof remote), "bytes_sent",
+                                               (json_int_t)flow->bytes_sent, "bytes_received",
+                                               (json_int_t)flow->bytes_received, "srtt_us", (json_int_t)flow->srtt_us));
     }
-    json_t *out = json_pack("{s:i, s:o}", "connections", (int)t->concurrency, t->mptcp ? "subflows" : "flows", flows);
+    json_t *out =
+        json_pack("{s:i, s:o}", "connections", (int)t->of.config->concurrency, t->mptcp ? "subflows" : "flows", flows);
     if (t->mptcp) {
         json_object_set_new(out, "subflow_count", json_integer((json_int_t)t->stats.count));
         json_object_set_new(out, "fell_back_to_tcp", json_boolean(t->stats.fallbacks > 0));

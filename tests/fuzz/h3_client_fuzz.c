@@ -214,21 +214,21 @@ static void operate(bench *b, fuzz_input *in) {
 
 static void open_bench(bench *b, xl_credentials **credentials, uint8_t shape) {
     static const char *const schemes[] = {"sp", "cm", "vanilla-mp", "xlink", "xlink+"};
-    const player_path paths[2] = {
+    static const player_path paths[2] = {
         {.name = "wifi", .local = {.family = 4, .ip = {10, 0, 0, 1}, .port = 5000}, .technology = XL_TECH_WIFI},
         {.name = "lte", .local = {.family = 4, .ip = {10, 0, 1, 1}, .port = 5001}, .technology = XL_TECH_LTE}};
-    quic_settings settings;
+    static quic_settings settings;
     quic_settings_init(&settings);
     FUZZ_CHECK(quic_settings_choose(&settings, schemes[shape % 5]));
-    const player_transport_config config = {.server = {.family = 4, .ip = {10, 0, 0, 2}, .port = 443},
-                                            .paths = paths,
-                                            .path_count = 2,
-                                            .target = "/synthetic/5000",
-                                            .authority = "xlink-server:443",
-                                            .concurrency = 4,
-                                            .settings = &settings,
-                                            .random_key = {1},
-                                            .null_crypto = true};
+    static const player_transport_config config = {.server = {.family = 4, .ip = {10, 0, 0, 2}, .port = 443},
+                                                   .paths = paths,
+                                                   .path_count = 2,
+                                                   .target = "/synthetic/5000",
+                                                   .authority = "xlink-server:443",
+                                                   .concurrency = 4,
+                                                   .settings = &settings,
+                                                   .random_key = {1},
+                                                   .null_crypto = true};
     const player_transport_callbacks callbacks = {.user = b,
                                                   .connected = on_connected,
                                                   .data = on_data,
