@@ -343,7 +343,7 @@ static void add_connection(server_service *s, int fd, const xl_addr *remote, uin
     c->since = now;
     c->events = EPOLLIN;
     c->watch = (server_watch){.fd = fd, .ready = on_ready, .user = c};
-    if (!server_watch_add(s->server, &c->watch, EPOLLIN)) {
+    if (!server_watch_add(s->server, &c->watch)) {
         close(fd);
         free(c);
         return;
@@ -465,7 +465,7 @@ static server_service *start(server *srv, uint64_t now, xl_addr *bound, char *er
     s->spare = descriptors_reserve();
     s->next_sample = now + SAMPLE_INTERVAL_US;
     s->totals.paths = json_array();
-    if (!server_watch_add(srv, &s->listener, EPOLLIN)) {
+    if (!server_watch_add(srv, &s->listener)) {
         snprintf(error, SERVER_ERROR_BYTES, "cannot wait for connections: %s", strerror(errno));
         json_decref(s->totals.paths);
         close(fd);
@@ -497,7 +497,7 @@ static void step(server_service *s, uint64_t now) {
     if (sample_now)
         s->next_sample = now + SAMPLE_INTERVAL_US;
     if (!s->listening && now >= s->resume_accept) {
-        s->listening = server_watch_add(s->server, &s->listener, EPOLLIN);
+        s->listening = server_watch_add(s->server, &s->listener);
         s->resume_accept = now + ACCEPT_PAUSE_US;
     }
 }

@@ -45,8 +45,8 @@ uint64_t server_next_connection(server *s) {
     return atomic_fetch_add((_Atomic uint64_t *)s->connections, 1);
 }
 
-bool server_watch_add(server *s, server_watch *watch, uint32_t events) {
-    struct epoll_event e = {.events = events, .data = {.ptr = watch}};
+bool server_watch_add(server *s, server_watch *watch) {
+    struct epoll_event e = {.events = EPOLLIN, .data = {.ptr = watch}};
     return epoll_ctl(s->epoll, EPOLL_CTL_ADD, watch->fd, &e) == 0;
 }
 

@@ -183,7 +183,7 @@ static bool make_endpoint(server_service *s, const server_config *config, uint64
 static bool watch_inbox(server_service *s, const server_worker *worker) {
     s->passed_on = malloc(FORWARD_DATAGRAM_MAX);
     s->inbox = (server_watch){.fd = worker->inbox, .ready = inbox_ready, .user = s};
-    s->watching_inbox = s->passed_on && server_watch_add(s->owner, &s->inbox, EPOLLIN);
+    s->watching_inbox = s->passed_on && server_watch_add(s->owner, &s->inbox);
     return s->watching_inbox;
 }
 
@@ -207,7 +207,7 @@ static bool listen_on(server_service *s, const server_config *config, xl_addr *b
         return error_set(error, SERVER_ERROR_BYTES, "cannot listen on %s: %s", xl_addr_format(at, text, sizeof text),
                          strerror(-rv));
     s->watch = (server_watch){.fd = xl_udp_fd(s->udp), .ready = quic_ready, .user = s};
-    s->watching = server_watch_add(s->owner, &s->watch, EPOLLIN);
+    s->watching = server_watch_add(s->owner, &s->watch);
     return (s->watching && (!worker || watch_inbox(s, worker))) ||
            error_set(error, SERVER_ERROR_BYTES, "cannot watch the socket: %s", strerror(errno));
 }

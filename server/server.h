@@ -85,8 +85,8 @@ typedef struct server_watch {
     void *user;
 } server_watch;
 
-/* events: EPOLLIN | EPOLLOUT, level triggered. False: the kernel refused. */
-bool server_watch_add(server *, server_watch *, uint32_t events);
+/* Watches for EPOLLIN at first; events: EPOLLIN | EPOLLOUT. Level triggered. False: the kernel refused. */
+bool server_watch_add(server *, server_watch *);
 bool server_watch_modify(server *, server_watch *, uint32_t events);
 void server_watch_remove(server *, server_watch *); /* before its descriptor is closed */
 

@@ -110,8 +110,8 @@ static bool watch(const mp_flows *flows, const flow *f, int fd, unsigned kind, u
     return epoll_ctl(flows->epoll, how, fd, &event) == 0;
 }
 
-static struct sockaddr_in address_of(const char *text, in_port_t port) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = port};
+static struct sockaddr_in address_of(const char *text) {
+    struct sockaddr_in address = {.sin_family = AF_INET};
     inet_pton(AF_INET, text, &address.sin_addr);
     return address;
 }
@@ -168,7 +168,7 @@ static void end(mp_flows *flows, flow *f, uint64_t now, const char *why) {
 }
 
 static void begin(mp_flows *flows, flow *f, uint64_t now) {
-    struct sockaddr_in own = address_of(f->path->ends.inside_address, 0), to;
+    struct sockaddr_in own = address_of(f->path->ends.inside_address), to;
     socklen_t size = sizeof to;
     const int one = 1;
     f->state = RUNS;
@@ -335,7 +335,7 @@ static bool refuse_controller(const flow *f, char error[MP_ERROR_SIZE]) {
 }
 
 static bool open_one(mp_flows *flows, flow *f, char error[MP_ERROR_SIZE]) {
-    const struct sockaddr_in own = address_of(f->path->ends.outside_address, 0);
+    const struct sockaddr_in own = address_of(f->path->ends.outside_address);
     f->listener = new_socket();
     if (f->listener >= 0 && !set_controller(f, f->listener))
         return refuse_controller(f, error);

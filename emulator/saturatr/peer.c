@@ -148,7 +148,6 @@ static void after_failure(sat_peer *peer, size_t k, uint64_t now) {
         peer->fatal = errno;
         peer->fatal_path = k;
     }
-    flow->send_errors += !full;
     flow->retry_us = now + (full ? RETRY_US : RETRY_ERROR_US);
 }
 

@@ -30,7 +30,6 @@ typedef struct {
     sat_ledger ledger;
     uint64_t retry_us; /* the device took no more packets: next try */
     uint64_t most_in_flight;
-    uint64_t send_errors;
 } sat_flow;
 
 typedef struct {

@@ -105,7 +105,7 @@ static void put_close(xl_json *j, const xl_frame *frame) {
         member_u64(j, "trigger_frame_type", frame->close.frame_type);
     if (frame->close.reason) {
         member(j, "reason");
-        xl_json_string(j, (const char *)frame->close.reason, frame->close.reason_len, XL_QLOG_STRING_MAX);
+        xl_json_string(j, (const char *)frame->close.reason, frame->close.reason_len);
     }
 }
 

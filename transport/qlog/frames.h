@@ -5,8 +5,6 @@
 #include "qlog/json.h"
 #include "wire/frame.h"
 
-#define XL_QLOG_STRING_MAX 1024
-
 /* ack_delay_exponent: of the endpoint that sent the frame. */
 void xl_qlog_put_frame(xl_json *, const xl_frame *, uint64_t ack_delay_exponent);
 void xl_qlog_put_qoe(xl_json *, const xl_qoe *); /* the members, without braces */

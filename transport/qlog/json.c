@@ -77,9 +77,9 @@ static size_t utf8_char_len(const uint8_t *s, size_t n) {
     return malformed ? 0 : len;
 }
 
-void xl_json_string(xl_json *j, const char *string, size_t n, size_t max) {
+void xl_json_string(xl_json *j, const char *string, size_t n) {
     const uint8_t *s = (const uint8_t *)string;
-    n = n < max ? n : max;
+    n = n < XL_JSON_STRING_MAX ? n : XL_JSON_STRING_MAX;
     xl_json_text(j, "\"");
     for (size_t i = 0; i < n;) {
         size_t len = utf8_char_len(s + i, n - i);

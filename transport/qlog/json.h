@@ -80,5 +80,7 @@ static inline void xl_json_u64(xl_json *j, uint64_t v) {
 
 void xl_json_ms(xl_json *, uint64_t us); /* microseconds as milliseconds: 1500 -> 1.500 */
 void xl_json_hex(xl_json *, const uint8_t *, size_t n);
-/* Writes at most `max` bytes of the string, quoted and escaped. Invalid UTF-8 becomes U+FFFD (RFC 8259 section 8.1). */
-void xl_json_string(xl_json *, const char *, size_t n, size_t max);
+/* Writes at most XL_JSON_STRING_MAX bytes of the string, quoted and escaped. Invalid UTF-8 becomes U+FFFD (RFC 8259
+ * section 8.1). */
+#define XL_JSON_STRING_MAX 1024
+void xl_json_string(xl_json *, const char *, size_t n);

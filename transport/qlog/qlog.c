@@ -106,7 +106,7 @@ static void member_string(xl_json *j, const char *name, const char *value) {
     if (!value)
         return;
     member(j, name);
-    xl_json_string(j, value, strlen(value), XL_QLOG_STRING_MAX);
+    xl_json_string(j, value, strlen(value));
 }
 
 static void member_bool(xl_json *j, const char *name, bool value) {
