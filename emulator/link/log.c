@@ -18,7 +18,7 @@ void link_log_flush(link_log *log) {
 }
 
 /* By hand, because lines are the hot path of a busy link. */
-void link_log_put(link_log *log, uint64_t t_ms, link_log_kind kind, uint64_t a, const uint64_t *b) {
+void link_log_put(link_log *log, uint64_t t_ms, link_log_kind kind, uint64_t a, bool has_b, uint64_t b) {
     if (log->used + LONGEST_LINE > sizeof log->buffer)
         link_log_flush(log);
     char *at = number_put(log->buffer + log->used, t_ms);
@@ -26,9 +26,9 @@ void link_log_put(link_log *log, uint64_t t_ms, link_log_kind kind, uint64_t a, 
     *at++ = (char)kind;
     *at++ = ' ';
     at = number_put(at, a);
-    if (b) {
+    if (has_b) {
         *at++ = ' ';
-        at = number_put(at, *b);
+        at = number_put(at, b);
     }
     *at++ = '\n';
     log->used = (size_t)(at - log->buffer);

@@ -16,6 +16,7 @@
  * Departures have the actual time, not the scheduled one. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,15 +45,15 @@ void link_log_init(link_log *log, link_log_sink *sink, void *context);
 /* Writes the opening comment lines. direction is "Uplink" or "Downlink"; newlines in the texts become spaces. */
 void link_log_header(link_log *log, const char *direction, const char *trace, const char *log_name,
                      const char *command_line, const char *queue, uint64_t init_epoch_ms);
-void link_log_put(link_log *log, uint64_t t_ms, link_log_kind kind, uint64_t a, const uint64_t *b); /* for these: */
+void link_log_put(link_log *log, uint64_t t_ms, link_log_kind kind, uint64_t a, bool has_b, uint64_t b);
 /* Writes "T kind a", or "T kind a b". Without a log (NULL) nothing. */
 static inline void link_log_line(link_log *log, uint64_t t_ms, link_log_kind kind, uint64_t a) {
     if (log)
-        link_log_put(log, t_ms, kind, a, NULL);
+        link_log_put(log, t_ms, kind, a, false, 0);
 }
 static inline void link_log_line2(link_log *log, uint64_t t_ms, link_log_kind kind, uint64_t a, uint64_t b) {
     if (log)
-        link_log_put(log, t_ms, kind, a, &b);
+        link_log_put(log, t_ms, kind, a, true, b);
 }
 /* Passes buffered lines to the sink. */
 void link_log_flush(link_log *log);

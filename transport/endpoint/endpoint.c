@@ -354,12 +354,6 @@ static void update_touched(xl_endpoint *ep) {
         xl_timer_heap_set(&ep->timers, c, xl_conn_next_timeout(c));
 }
 
-static void update_timers(xl_endpoint *ep) {
-    if (ep->timers.touched_count > 0)
-        update_touched(ep);
-    check_timers(ep);
-}
-
 void xl_endpoint_too_large(xl_endpoint *ep, const xl_datagram *d, uint64_t now) {
     for (size_t i = 0; i < ep->count; i++) {
         xl_connection *c = ep->connection[i];
@@ -374,7 +368,9 @@ void xl_endpoint_too_large(xl_endpoint *ep, const xl_datagram *d, uint64_t now) 
 }
 
 uint64_t xl_endpoint_next_timeout(xl_endpoint *ep) {
-    update_timers(ep);
+    if (ep->timers.touched_count > 0)
+        update_touched(ep);
+    check_timers(ep);
     return xl_timer_heap_earliest(&ep->timers);
 }
 
@@ -386,7 +382,8 @@ static int by_index(const void *a, const void *b) {
 /* Handles timeouts in the order of connection indices, not of the heap, so that the order of packets does not depend on
  * the history of the heap. */
 void xl_endpoint_handle_timeout(xl_endpoint *ep, uint64_t now) {
-    update_timers(ep);
+    if (xl_endpoint_next_timeout(ep) > now)
+        return;
     size_t n = xl_timer_heap_due(&ep->timers, now);
     if (n > 1)
         qsort(ep->timers.due, n, sizeof(xl_connection *), by_index);
