@@ -281,18 +281,22 @@ bool xl_content_has_unsent(const xl_connection *c) {
     return false;
 }
 
-/* Bytes of the backlog that flow control allows now. */
-static uint64_t allowed_backlog(const xl_connection *c, const xl_stream *s) {
-    uint64_t end = unsent_end(s), credit = stream_credit(c, s), all = backlog(s);
-    uint64_t beyond = end > credit ? end - credit : 0;
-    return all > beyond ? all - beyond : 0;
+/* Bytes of the stream that are unsent and that flow control allows, if the connection's allows `credit`. */
+static uint64_t allowed_unsent(const xl_stream *s, uint64_t credit) {
+    uint64_t end = xl_min(unsent_end(s), s->send_flow.limit);
+    return end > s->send.sent ? xl_min(end - s->send.sent, credit) : 0;
 }
 
 bool xl_content_fills(const xl_connection *c, uint64_t bytes) {
-    uint64_t unsent = 0;
-    for (const xl_stream *s = c->streams.send_head; s && unsent < bytes; s = s->send_next)
-        unsent += allowed_backlog(c, s);
-    return unsent >= bytes;
+    uint64_t found = 0, credit = xl_flow_out_left(&c->streams.flow_out);
+    for (const xl_stream *s = c->streams.send_head; s && found < bytes; s = s->send_next) {
+        if (backlog(s) == 0)
+            continue;
+        uint64_t unsent = allowed_unsent(s, credit);
+        credit -= unsent;
+        found += unsent + xl_ranges_total(&s->send.lost);
+    }
+    return found >= bytes;
 }
 
 bool xl_content_is_settled(const xl_connection *c) {

@@ -32,7 +32,8 @@ void xl_content_put_streams(xl_builder *, const xl_content_choice *first);
 bool xl_content_is_settled(const xl_connection *);
 /* Whether any stream has something to send, on any path. */
 bool xl_content_has_unsent(const xl_connection *);
-/* Whether streams have so many bytes to send, with those that the application has announced. */
+/* Whether streams have so many bytes to send, as far as flow control allows, with those that the application has
+ * announced. */
 bool xl_content_fills(const xl_connection *, uint64_t bytes);
 /* Whether the peer, which a limit blocks, should have a higher one since a round trip: the frame that announced it may
  * be lost. */

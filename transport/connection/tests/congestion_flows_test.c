@@ -178,6 +178,23 @@ PAIR_TEST(responses_of_half_a_window_do_not_grow_it) {
     assert_int_equal(before, pair_server_path(p, 0).cwnd_bytes);
 }
 
+/* Eight streams, each of which could use all that the connection's flow control allows: less than a window. */
+PAIR_TEST(flow_control_of_the_connection_limits_its_streams_together) {
+    begin_avoidance(p, 2);
+    const uint64_t before = pair_server_path(p, 0).cwnd_bytes;
+    xl_flow_in *in = &p->cc->streams.flow_in;
+    xl_flow_out *out = &p->sc->streams.flow_out;
+    in->window = in->most = before * 7 / 10;
+    in->limit = out->limit = out->used + in->window;
+    for (int i = 0; i < 8; i++) {
+        const size_t request = pair_ask(p, 1 << 30);
+        pair_run(p, 30000);
+        assert_int_equal(0, xl_stream_expect(p->sc, p->request[request].id, 1 << 30));
+    }
+    pair_run(p, 2000000);
+    assert_int_equal(before, pair_server_path(p, 0).cwnd_bytes);
+}
+
 /* ---- BBR ---- */
 
 typedef struct {
