@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import warnings
 from pathlib import Path
 
@@ -234,10 +235,16 @@ def test_link_stats_plots_every_format_and_equal_logs_give_equal_svg(tmp_path: P
         assert (tmp_path / name).read_bytes().startswith(magic)
     svg = (tmp_path / "a.svg").read_text()
     figures = "by-hand.down: capacity 0.60, ingress 0.27, egress 0.21 Mbps; utilisation 34.7%; 1 packet dropped"
+    page = (tmp_path / "a.html").read_text()
     for text in (figures, "95th percentile 78 ms per packet", "drops"):
-        assert text in svg and text in (tmp_path / "a.html").read_text()
+        assert text in svg and text in page
+    capacity = re.search(r'"name":"capacity".*?"x":\[(.*?)\],"y":\[(.*?)\]', page)
+    assert capacity is not None, page[-2000:]
+    assert capacity[1].count(",") == capacity[2].count(",") == 11  # of the eleven bins of 20 ms the last one too
     good(railyard("link-stats", str(file), str(file), "--bin-ms", "20", "--plot", str(tmp_path / "b.svg")))
     assert (tmp_path / "b.svg").read_text() == svg
+    good(railyard("link-stats", str(file), "--log-delay", "--plot", str(tmp_path / "log.svg")))
+    assert "mathdefault" not in (tmp_path / "log.svg").read_text()
     refused = railyard("link-stats", str(file), "--plot", str(tmp_path / "a.txt"))
     assert (refused.returncode, "ends in .svg, .png, .pdf, .html" in refused.stderr) == (2, True)
     alone = railyard("link-stats", str(file), "--bin-ms", "20")

@@ -613,6 +613,8 @@ def test_plot_draws_all_paths_and_directions_of_a_pair_or_one_trace(tmp_path: Pa
     one = write(tmp_path / "t.down", "250\n500\n")
     assert railyard_traces("plot", str(one), "--out", str(tmp_path / "b.png"))[0] == 0
     assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
+    assert railyard_traces("plot", str(one), "--bin-ms", "250", "--out", str(tmp_path / "d.html"))[0] == 0
+    assert '"x":[0.0,0.25,0.5],"y":[0.0,0.048,0.048]' in (tmp_path / "d.html").read_text()  # to the last bin's end
     for arguments in (("hsr-11",), (str(tmp_path / "gone"),), ("hsr-1", "--out", str(tmp_path / "a.jpg")),
                       (str(one), "--bin-ms", "9999", "--out", str(tmp_path / "c.svg")),
                       (str(one), "--start", "inf", "--out", str(tmp_path / "c.svg"))):  # fmt: skip

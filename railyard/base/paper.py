@@ -20,7 +20,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator, NullFormatter, NullLocator, PercentFormatter
+from matplotlib.ticker import LogFormatter, MaxNLocator, NullFormatter, NullLocator, PercentFormatter
 
 from railyard.base.errors import UserError
 from railyard.base.files import write_whole, writing
@@ -393,6 +393,8 @@ class Paper:
             is_log = given.get("type") == "log"
             if is_log:
                 (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+                axis.set_major_formatter(LogFormatter())  # the default one writes formulas
+                axis.set_minor_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(1, 0.4)))
             if names := place.categories.get(which):
                 said = dict(zip(given.get("tickvals") or (), given.get("ticktext") or (), strict=False))
                 axis.set_ticks(list(range(len(names))), [self.text(said.get(name, name)) for name in names])

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from railyard.base.errors import UserError
 from railyard.base.plotfile import write_plot
-from railyard.base.strips import in_strips
+from railyard.base.strips import in_strips, to_last_edge
 from railyard.base.style import BLUE, INK, layout, shade
 from railyard.base.words import counted
 from railyard.traces.index import Pair
@@ -82,7 +82,7 @@ def _drawn(title: str, rows: Sequence[Strip], bin_ms: int, start_ms: int, durati
     for position, row in enumerate(rows, start=1):
         rate = row.trace.rate_mbps(bin_ms, duration_ms=duration_ms, start_offset_ms=start_ms)
         figure.add_scatter(
-                x=(np.arange(len(rate)) * bin_ms / 1e3).tolist(), y=np.round(rate, 3).tolist(), name=row.title,
+                x=(np.arange(len(rate) + 1) * bin_ms / 1e3).tolist(), y=to_last_edge(rate), name=row.title,
                 mode="lines", line={"color": _UP if row.uplink else _DOWN, "width": 1.2, "shape": "hv"},
                 fill="tozeroy", hovertemplate="%{x:.1f} s: %{y:.2f} Mbps", row=position, col=1,)  # fmt: skip
         figure.update_yaxes(title_text="Mbps", rangemode="tozero", row=position, col=1)

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from railyard.base.errors import UserError
 from railyard.base.plotfile import write_plot
-from railyard.base.strips import in_strips
+from railyard.base.strips import in_strips, to_last_edge
 from railyard.base.style import BLUE, INK, SKY, VERMILION, layout
 from railyard.base.words import counted
 from railyard.results.linklog.read import LinkLog
@@ -88,8 +88,8 @@ def _rate_traces(log: LinkLog, bin_ms: int) -> list[go.Scatter]:
     )
     traces = [
         go.Scatter(
-            x=(edges[:-1] / 1e3).tolist(),
-            y=np.round(rates, 3).tolist(),
+            x=(edges / 1e3).tolist(),
+            y=to_last_edge(rates),
             name=label,
             legendgroup=label,
             mode="lines",
