@@ -363,8 +363,8 @@ def turned(runs: Sequence[Run], compared: Iterable[Difference]) -> Iterator[str]
 
 
 def where_claims_hold(columns: Mapping[str, Sequence[Run]], kind: str) -> Iterator[Block | Comparisons]:
-    """Differences over all pairs in columns, and those whose sign turns over a subset, then thresholds and levels.
-    `kind`: the heading of columns."""
+    """Differences over all pairs in columns, those whose sign turns over a subset, and thresholds. `kind`: the heading
+    of columns."""
     known = {label for runs in columns.values() for label in labels_of(runs)}
     claims = [both for both in CLAIMS if known.issuperset(both)]
     by_head = {
@@ -392,7 +392,6 @@ def where_claims_hold(columns: Mapping[str, Sequence[Run]], kind: str) -> Iterat
     measured = [f"- {head}: {sentence}" for head, runs in columns.items() for sentence in thresholds_of(runs)]
     if measured:
         yield "\n".join(measured)
-    yield from levels(columns)
 
 
 def levels(columns: Mapping[str, Sequence[Run]]) -> Iterator[Block]:
@@ -415,11 +414,11 @@ def with_light(by_buffer: Mapping[int, Sequence[Run]], light: Sequence[Run]) -> 
     return columns | {"10 s": [run for run in light if run.label in labels]}
 
 
-def forms(runs: Sequence[Run]) -> Iterator[Block | Comparisons]:
-    """The claims on traces as they were recorded, and on the same ones with restored silences."""
+def forms(runs: Sequence[Run]) -> dict[str, Sequence[Run]]:
+    """The columns of traces as they were recorded, and of the same ones with restored silences."""
     restored = [run for run in runs if run.pair.endswith(RESTORED)]
     plain = [run for run in runs if f"{run.pair}{RESTORED}" in {other.pair for other in restored}]
-    yield from where_claims_hold({"as recorded": plain, "restored": restored}, "form")
+    return {"as recorded": plain, "restored": restored} if restored else {}
 
 
 # --- between the oracle and xlink+ ------------------------------------------------------------------------------------
@@ -459,7 +458,7 @@ def bound_cell(figure: Figure, runs: Sequence[Run]) -> str:
 
 
 def between(runs: Sequence[Run]) -> Iterator[Block]:
-    """Between the oracle and xlink+: over all pairs, then by pair, and the parts of the time above the oracle."""
+    """Between the oracle and xlink+: over all pairs, and the parts of the time above the oracle."""
     cells = []
     for title, (median, p95, of_median, of_p95) in bound_rows(runs, ALL).items():
         named = f" ({of_median}, {of_p95})" if title == "best other" else ""
@@ -467,7 +466,6 @@ def between(runs: Sequence[Run]) -> Iterator[Block]:
         cells.append([f"{title}{named}", *levels])
     yield f"Between the oracle and {OURS}:"
     yield Table(heads=["", MEDIAN.title, P95.title], align="lll", rows=cells)
-    yield bounds_by_pair(runs)
     ours, clairvoyant = differences.common(runs, OURS, CLAIRVOYANT)
     cells = []
     for label, own in ((CLAIRVOYANT, clairvoyant), (OURS, ours)):
@@ -479,7 +477,9 @@ def between(runs: Sequence[Run]) -> Iterator[Block]:
     yield from against_clairvoyant(runs)
 
 
-def bounds_by_pair(runs: Sequence[Run]) -> Table:
+def bounds_by_pair(runs: Sequence[Run]) -> Iterator[Block]:
+    """Between the oracle and xlink+, pair by pair, and both xlink+ and the clairvoyant scheduler against sp:best on the
+    pairs where xlink+ is above it."""
     titles = list(bound_rows(runs, ALL))
     ours, clairvoyant = differences.common(runs, OURS, CLAIRVOYANT)
     cells = []
@@ -493,16 +493,8 @@ def bounds_by_pair(runs: Sequence[Run]) -> Table:
     layout = differences.layout_of(ours, clairvoyant)
     cells.append(["all", *("" for _ in titles), *share_cells(bounds.shares_of(ours, clairvoyant, layout), layout)])
     heads = ["pair", *titles, "excess ms", "a %", "b %", "c %"]
-    return Table(heads=heads, align="l" + "r" * (len(heads) - 1), rows=cells)
-
-
-def against_clairvoyant(runs: Sequence[Run]) -> Iterator[Block]:
-    """xlink+ against the clairvoyant scheduler over all pairs, and both against sp:best on pairs where xlink+ is above
-    it."""
-    figures = [figure for figure in COLUMNS if figure.name != "redundancy"]
-    comparisons = differences.differences(runs, [(OURS, CLAIRVOYANT)], figures)
-    cells = [[one.figure.title, one.words, one.verdict] for one in comparisons]
-    yield Table(heads=[f"{OURS} against {CLAIRVOYANT}", "difference", "verdict"], align="lll", rows=cells)
+    yield f"Between the oracle and {OURS}, pair by pair:"
+    yield Table(heads=heads, align="l" + "r" * (len(heads) - 1), rows=cells)
     comparisons = differences.differences(runs, [(OURS, BEST), (CLAIRVOYANT, BEST)], (MEDIAN,), by_pair=True)
     cells = []
     for pair in pairs_of(runs):
@@ -510,6 +502,14 @@ def against_clairvoyant(runs: Sequence[Run]) -> Iterator[Block]:
             by_label = {one.label: one.words_here for one in comparisons if one.pair == pair}
             cells.append([pair, by_label[OURS], by_label[CLAIRVOYANT]])
     yield Table(heads=[f"RCT median against {BEST}", OURS, CLAIRVOYANT], align="lll", rows=cells)
+
+
+def against_clairvoyant(runs: Sequence[Run]) -> Iterator[Block]:
+    """xlink+ against the clairvoyant scheduler, over all pairs."""
+    figures = [figure for figure in COLUMNS if figure.name != "redundancy"]
+    comparisons = differences.differences(runs, [(OURS, CLAIRVOYANT)], figures)
+    cells = [[one.figure.title, one.words, one.verdict] for one in comparisons]
+    yield Table(heads=[f"{OURS} against {CLAIRVOYANT}", "difference", "verdict"], align="lll", rows=cells)
 
 
 def drawn(runs: Sequence[Run]) -> "Drawing":
@@ -560,7 +560,7 @@ def campaign(
 
 
 def evaluate(runs: Sequence[Run]) -> Iterator[Block | Comparisons]:
-    """All tables of one setting."""
+    """Levels of one setting, and the differences between schemes."""
     counted = labels_of(runs)
     plays = len(runs_of(runs, OURS if OURS in counted else counted[0], MEDIAN))
     yield f"{plays} plays a scheme. Intervals: docs/reference/statistics.md."
@@ -570,10 +570,17 @@ def evaluate(runs: Sequence[Run]) -> Iterator[Block | Comparisons]:
     if OURS in counted:
         yield from headlines(runs)
     yield from failed(runs)
-    if len(differences.single_paths(runs)) > 1:
-        yield from by_pair(runs)
-        yield from against_best(runs)
-        if any(chunk.completed for run in runs if run.label == OURS for chunk in run.chunks):
-            if any(run.label == CLAIRVOYANT for run in runs):
-                yield from between(runs)
-            yield from samples(runs)
+
+
+def in_detail(runs: Sequence[Run]) -> dict[str, list[Block | Comparisons]]:
+    """More tables of one setting, by name."""
+    if len(differences.single_paths(runs)) < 2:
+        return {}
+    has_ours = any(chunk.completed for run in runs if run.label == OURS for chunk in run.chunks)
+    has_both = has_ours and any(run.label == CLAIRVOYANT for run in runs)
+    return {
+        "best": [*against_best(runs)],
+        "oracle": [*between(runs)] if has_both else [],
+        "p99s": [*samples(runs)] if has_ours else [],
+        "pairs": [*by_pair(runs), *(bounds_by_pair(runs) if has_both else [])],
+    }

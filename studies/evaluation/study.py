@@ -1,13 +1,13 @@
 """Schemes over recorded pairs of traces. railyard/studies/recorded.py compares them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from railyard.base.page import Block, Table, markdown_of
+from railyard.base.page import Table, markdown_of
 from railyard.base.plotfile import DRAWN, check_format, write_drawn
 from railyard.base.provenance import version_words
 from railyard.experiment.model import Strict
@@ -51,32 +51,35 @@ def measure(settings: Settings) -> Measured:
 
     tables_by_name: dict[str, list[Table | Comparisons | str]] = {}
     every = {Path(name).stem: carried_out(name) for name in settings.experiments}
+    by = f"Runs of {version_words()}."
+
+    def compare(name: str, columns: Mapping[str, Sequence[Run]], kind: str) -> None:
+        tables_by_name[name] = [by, *recorded.where_claims_hold(columns, kind)]
+        tables_by_name[f"{name}-levels"] = [*recorded.levels(columns)]
+
     for name, runs in every.items():
-        tables_by_name[name] = [f"Runs of {version_words()}.", *_tables_of(runs)(runs)]
+        if forms := recorded.forms(runs):
+            compare(name, forms, "form")
+            continue
+        tables_by_name[name] = [by, *recorded.evaluate(runs)]
+        tables_by_name |= {f"{name}-{part}": blocks for part, blocks in recorded.in_detail(runs).items() if blocks}
     first = next(iter(every.values()), [])
-    if settings.plot is not None and first and _tables_of(first) is recorded.evaluate:
+    if settings.plot is not None and first and not recorded.forms(first):
         write_drawn(settings.plot, partial(recorded.drawn, first))
     if settings.buffers_ms:
         by_buffer = {
             ms: carried_out(settings.buffers, {"player": {"max_buffer_ms": ms}}, f"{ms}ms")
             for ms in settings.buffers_ms
         }
-        columns = recorded.with_light(by_buffer, first)
-        blocks = recorded.where_claims_hold(columns, "buffer")
-        tables_by_name[Path(settings.buffers).stem] = [f"Runs of {version_words()}.", *blocks]
+        compare(Path(settings.buffers).stem, recorded.with_light(by_buffer, first), "buffer")
     if settings.models:
         by_model = {
             name: carried_out(settings.modelled, settings.modelled_with | changes, name.replace(" ", "-"))
             for name, changes in settings.models.items()
         }
-        tables_by_name["models"] = [f"Runs of {version_words()}.", *recorded.where_claims_hold(by_model, "links")]
+        compare("models", by_model, "links")
         tables_by_name["dependence"] = [*link_models.dependence(by_model)]
     return Measured(tables=tables_by_name)
-
-
-def _tables_of(runs: list[Run]) -> Callable[[list[Run]], Iterator[Block | Comparisons]]:
-    restored = any(run.pair.endswith(recorded.RESTORED) for run in runs)
-    return recorded.forms if restored else recorded.evaluate
 
 
 def tables(measured: Measured) -> Iterator[tuple[str, str]]:
