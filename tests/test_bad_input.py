@@ -166,7 +166,9 @@ def run_yaml(
             3,
             ("nam: unknown field; did you mean 'name'?",),
         ),
-        ("name: bad-input", "name:", 1, ("name: this takes text, not nothing",)),
+        ("name: bad-input", "name:", 1, ("name: this takes text, not nothing.",)),
+        ("name: bad-input", "name: 2024-05-01", 1, ("this takes text, not the date 2024-05-01; put it in quotes.",)),
+        ("name: bad-input", "name: 12", 1, ("name: this takes text, not 12; put it in quotes.",)),
         (
             "seeds: 1",
             "link_events: [{t_s: 20, path: lte, state: down}]",

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -288,16 +289,22 @@ def _sentence(
     if kind == "value_error":
         return str(mistake["ctx"]["error"])
     given = mistake.get("input")
-    shown = "nothing" if given is None else str(given).lower() if isinstance(given, bool) else repr(given)
-    if len(shown) > 40:
-        shown = shown[:37] + "..."
+    shown = _shown(given)
     wanted = _wanted(kind, mistake.get("ctx", {}))
     if wanted is not None:
         also = [_wanted(str(other["type"]), other.get("ctx", {})) for other in others]
         wanted = ", or ".join(dict.fromkeys([wanted, *filter(None, also)]))
-        return f"this takes {wanted}, not {shown}."
+        quotes = "; put it in quotes" if wanted == "text" and isinstance(given, bool | int | float | date) else ""
+        return f"this takes {wanted}, not {shown}{quotes}."
     message = str(mistake["msg"])
     return f"{message[0].lower()}{message[1:]}, but it is {shown}; correct the value."
+
+
+def _shown(given: Any) -> str:
+    if isinstance(given, date):
+        return f"the date {given}"
+    shown = "nothing" if given is None else str(given).lower() if isinstance(given, bool) else repr(given)
+    return shown[:37] + "..." if len(shown) > 40 else shown
 
 
 TYPES = {"int": "a whole number", "float": "a number", "bool": "true or false", "string": "text", "list": "a list"}
