@@ -574,6 +574,8 @@ def test_validate_checks_every_file_and_fails_if_one_is_wrong(tmp_path: Path) ->
     assert code == 2
     assert f"{bad}:2: timestamp 1 comes after 2" in err
     assert "good.down" in out
+    epoch = write(tmp_path / "epoch.down", "1732900000\n1732900001\n")
+    assert "give a trace whose timestamps are ms" in railyard_traces("validate", str(epoch))[2]
 
 
 def test_generate_makes_a_library_that_the_search_path_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

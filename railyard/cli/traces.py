@@ -27,7 +27,7 @@ from railyard.traces.periods import unequal
 from railyard.traces.presets import mobility_models
 from railyard.traces.recorded import CSV_FILE, describe, read_recorded
 from railyard.traces.resolution import coarse_words
-from railyard.traces.stats import Dips, TraceStats, pair_stats, rtt_stats, trace_stats
+from railyard.traces.stats import FINE_MS, Dips, TraceStats, pair_stats, rtt_stats, trace_stats
 from railyard.traces.trace import FloatArray, Trace, TraceError, read_trace
 
 app = typer.Typer(no_args_is_help=True)
@@ -271,6 +271,7 @@ def validate(
                 table.add_row(str(file), counted(len(pairs), "pair"), "", "", "")
                 continue
             trace_read = read_trace(file)
+            trace_read.check_bins(FINE_MS, trace_read.period_ms)
         except UserError as error:
             failed = True
             typer.echo(f"railyard: {error}", err=True)
