@@ -6,13 +6,16 @@ import pytest
 
 from plays_of_viewers import plays_of
 from railyard.base.errors import UserError
-from railyard.base.paths import EXPERIMENTS_DIR
+from railyard.base.paths import EXPERIMENTS_DIR, programs_dir
 from railyard.base.style import scheme_styles
 from railyard.base.yamlfile import load_yaml
-from railyard.report.exhibit import Wants
+from railyard.report.exhibit import Column, Table, Wants
 from railyard.stats.intervals import Interval
 from railyard.studies.exhibits import population_first_frame, population_frame, population_gate, verdicts
 from railyard.studies.population.model import load_exhibit_spec
+from railyard.studies.study import Measured, find_study
+
+needs_sim = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
 
 
 def test_an_arm_that_the_population_has_not_is_told_in_one_sentence(tmp_path: Path) -> None:
@@ -148,3 +151,28 @@ def test_of_two_boundaries_the_one_that_is_sooner_passed_counts() -> None:
     assert verdicts.wants(far, 100, verdicts.least(far, 20.0)) == verdicts.wants(far, 100, (20.0,))
     assert verdicts.least(Interval(30, 10, 50), 20.0) == (0.0,)
     assert verdicts.nearer(Interval(2, 1, 3), 2.1, 1.5) == (2.1 / 1.5,)
+
+
+def test_an_interval_stands_in_the_cell_of_its_figure() -> None:
+    names = (("day", ""), ("gain", "%"), ("95 % interval", "%"), ("paper", "%"))
+    columns = [Column(name=name, unit=unit) for name, unit in names]
+    table = Table(title="t", columns=columns, rows=[["1 | 2", 3.5, "-1.0 to 8.0", 9], ["all", None, None, None]])
+    heads = "| day | gain (%) | paper (%) |\n| --- | ---: | ---: |"
+    assert table.markdown == f"{heads}\n| 1 \\| 2 | 3.5 [-1.0 to 8.0] | 9 |\n| all | – | – |"
+
+
+@needs_sim
+def test_the_study_keeps_the_tables_and_the_verdicts_of_exhibits(tmp_path: Path) -> None:
+    study = find_study("population-exhibits")
+    measured = study.measure("small", {"exhibits": ["table1", "fig1c"], "out": tmp_path})
+    parts = dict(measured.parts())
+    assert list(parts) == ["table1-1", "fig1c-1", "fig1c-2", "fig1c-3", "fig1c-4", "claims"]
+    found = measured.data.exhibits["table1"]
+    assert parts["table1-1"] == found.tables[0].markdown and "| all | 6 |" in parts["table1-1"]
+    _, _, stalls, rct = parts["claims"].splitlines()
+    assert stalls.startswith("| `table1`: Vanilla multipath stalls more than single path. |")
+    assert rct.endswith(f"| **{measured.data.exhibits['fig1c'].claims[0].verdict}** |")
+    again = study.code.Measured.model_validate_json(measured.data.model_dump_json())
+    assert dict(Measured(study, measured.settings, again, "").parts()) == parts
+    with pytest.raises(UserError, match="kind: this takes 'population-exhibit', not 'exhibit'"):
+        study.measure("small", {"exhibits": ["fig13"]})

@@ -31,6 +31,7 @@ from railyard.studies.population.model import Fitted, Parameters, PathAccess, Po
 from railyard.studies.population.play import Arm, Row, play, seen
 from railyard.studies.population.scenes import Library
 from railyard.studies.population.viewers import Viewer
+from railyard.studies.study import find_study
 
 needs_sim = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
 FITTED = EXPERIMENTS_DIR / "fitted"
@@ -262,3 +263,27 @@ def test_the_fitted_file_is_of_the_fits_file_as_it_stands() -> None:
         assert document["parameters"][name] == value
     for row, moment in zip(document["moments"], spec.moments, strict=True):
         assert row["residual"] == pytest.approx(moment.residual(row["simulated"]), abs=0.02)
+
+
+def test_a_new_fit_stands_beside_the_one_in_use() -> None:
+    code, used = find_study("population-fit").code, load_yaml(FITTED / "population.yaml").data
+    free, fixed, moment = code.Row(name="lte_mbps", value=9, low=8, high=10), "lte_queue_ms", used["moments"][0]
+    new = code.Row(name=moment["name"], value=0.25, measured=moment["measured"], residual=-3.24, weight=400)
+    unknown = new.model_copy(update={"name": "sp rct p42"})
+    measured = code.Measured(
+        viewers=None,
+        plays=7,
+        distance=5.25,
+        parameters=[free, code.Row(name=fixed, value=600, low=500, high=700)],
+        moments=[new, unknown],
+        held_out=[],
+    )
+    parts = dict(code.tables(measured))
+    low, high = used["intervals"]["lte_mbps"]
+    assert (
+        f"| `lte_mbps` | {used['parameters']['lte_mbps']:.3g} | {low:.3g} to {high:.3g} | 9 | 8 to 10 |"
+        in parts["parameters"]
+    )
+    assert f"| `{fixed}` | 500 | – | 600 | 500 to 700 |" in parts["parameters"], "it is not free in the fit in use"
+    assert f"| {moment['simulated']:.3g} | {moment['residual']:+.1f} | 0.25 | -3.2 |" in parts["moments"]
+    assert "| sp rct p42 | 0.294 | 400 | – | – | 0.25 | -3.2 |" in parts["moments"]

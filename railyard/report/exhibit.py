@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from railyard.base import page
 from railyard.base.errors import UserError
 from railyard.base.files import read_regular, write_whole
 from railyard.base.models import StrictModel
@@ -24,6 +25,9 @@ ORDER = (
     *("fig1", "fig1c", "table1", "fig6", "fig7", "fig8", "fig10", "table2", "fig11", "table3", "fig12"),
     *("fig13", "fig14", "fig15", "table4"),
 )
+
+INTERVAL = "95 % interval"
+"""The name of a column with the interval of the figure in the column before."""
 
 Size = Literal["small", "brief", "default", "full"]
 SIZES: tuple[Size, ...] = ("small", "brief", "default", "full")
@@ -56,6 +60,27 @@ class Table(StrictModel):
             if len(row) != len(self.columns):
                 raise ValueError(f"a row of {self.title!r} has {len(row)} cells for {len(self.columns)} columns.")
         return self
+
+    @property
+    def markdown(self) -> str:
+        """The heads and rows, with each interval in the cell of its figure."""
+        shown = [(place, column) for place, column in enumerate(self.columns) if column.name != INTERVAL]
+        heads = [_cell(f"{column.name}{f' ({column.unit})' if column.unit else ''}") for _, column in shown]
+        align = ["l" if any(isinstance(row[place], str) for row in self.rows) else "r" for place, _ in shown]
+        return page.Table(heads=heads, align="".join(align), rows=[self._cells(row) for row in self.rows]).markdown
+
+    def _cells(self, row: list[Value]) -> list[str]:
+        cells: list[str] = []
+        for column, value in zip(self.columns, row, strict=True):
+            if column.name != INTERVAL:
+                cells.append("–" if value is None else _cell(str(value)))
+            elif value is not None:
+                cells[-1] += f" [{value}]"
+        return cells
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
 
 
 class Plot(StrictModel):

@@ -8,14 +8,16 @@ from typing import Annotated
 from pydantic import Field
 
 from railyard.base.errors import UserError
+from railyard.base.lists import grouped
 from railyard.base.yamlfile import load_yaml, near_miss
 from railyard.experiment.model import Strict, find_experiment
+from railyard.figures.rows import BY_NAME, REBUFFER_RATE
 from railyard.report.exhibit import Size
 from railyard.run.folders import shown
 from railyard.studies.claims import Compared
 from railyard.studies.population.campaign import Asked, Place
 from railyard.studies.population.executors import DaskExecutor, LocalExecutor
-from railyard.studies.population.figures import Plays, increase
+from railyard.studies.population.figures import RCT_QUANTILES, Plays, increase
 from railyard.studies.population.model import Population, load_population
 from railyard.studies.population.parts import PLAYS_FILE
 from railyard.studies.population.run import ARM_HEADS, arm_rows, carry_out
@@ -59,15 +61,14 @@ def measure(settings: Settings) -> Measured:
 
 def _against(plays: Plays) -> Iterator[Compared]:
     """Each arm against single path, over the viewers that both have."""
-    quantiles = {"rct_median": 0.5, "rct_p95": 0.95, "rct_p99": 0.99}
     for arm in plays.arms:
         if arm == REFERENCE or REFERENCE not in plays.arms:
             continue
-        for figure, q in quantiles.items():
+        for figure, q in RCT_QUANTILES.items():
             change = plays.compare_quantile("rct", q, arm, REFERENCE, increase)
             yield Compared(figure=figure, a=arm, b=REFERENCE, found=change)
         better = plays.rebuffer_improvement(arm, REFERENCE)
-        yield Compared(figure="rebuffer_rate", a=arm, b=REFERENCE, found=better and better.turned())
+        yield Compared(figure=REBUFFER_RATE.name, a=arm, b=REFERENCE, found=better and better.turned())
 
 
 def _asked(settings: Settings) -> Population:
@@ -83,6 +84,11 @@ def _asked(settings: Settings) -> Population:
 
 def tables(measured: Measured) -> Iterator[tuple[str, str]]:
     yield "arms", markdown(ARM_HEADS, measured.arms)
+    figures = (*RCT_QUANTILES, REBUFFER_RATE.name)
+    arms = grouped((one.a, one.words) for one in measured.against_sp)
+    if arms:
+        heads = ["arm", *(f"{BY_NAME[figure].title} against {REFERENCE}" for figure in figures)]
+        yield "against-sp", markdown(heads, [[arm, *words] for arm, words in arms.items()])
 
 
 def compared(measured: Measured) -> Iterator[Compared]:

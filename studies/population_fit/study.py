@@ -13,6 +13,7 @@ from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR, RESULTS_DIR, program
 from railyard.base.yamlfile import load_yaml, parse
 from railyard.experiment.model import Strict
+from railyard.figures.figure import NONE
 from railyard.results.shortage import Shortage
 from railyard.run.folders import shown
 from railyard.stats import quantiles
@@ -21,6 +22,7 @@ from railyard.studies.population.fit import Fit, FitSpec, Simulator, arms_of, as
 from railyard.studies.population.model import load_population
 from railyard.studies.study import Data, markdown, tell
 
+IN_USE = EXPERIMENTS_DIR / "fitted" / "population.yaml"
 HEADER = "# Written by `railyard study population-fit`; the figures follow from population-fit.yaml and the programs.\n"
 
 
@@ -116,28 +118,44 @@ def _fitted(spec: FitSpec, fit: Fit) -> Measured:
     )
 
 
+def _in_use() -> dict[str, Row]:
+    """The figures of the fit that the population reads, by name."""
+    kept = load_yaml(IN_USE).data
+    ends = {name: {"low": low, "high": high} for name, (low, high) in kept["intervals"].items()}
+    rows = [Row(name=name, value=value, **ends.get(name, {})) for name, value in kept["parameters"].items()]
+    rows += [Row(name=one["name"], value=one["simulated"], residual=one["residual"]) for one in kept["moments"]]
+    for one in kept["held_out"]:
+        low, high = one["interval"]
+        rows.append(Row(name=one["name"], value=one["predicted"], low=low, high=high))
+    return {row.name: row for row in rows}
+
+
 def tables(measured: Measured) -> Iterator[tuple[str, str]]:
     if measured.viewers is not None:
         heads = ["figure", "measured", f"{measured.viewers} other viewers", "residual"]
-        yield "check", markdown(heads, [_check_cells(row) for row in measured.moments])
+        yield "check", markdown(heads, [[row.name, f"{row.measured:g}", *_cells(row)] for row in measured.moments])
         return
+    in_use = _in_use()
     yield "fit", f"{measured.plays} plays; distance {measured.distance:.1f}"
-    parameters = [
-        [f"`{row.name}`", f"{row.value:.3g}", f"{row.low:.3g} to {row.high:.3g}"] for row in measured.parameters
-    ]
-    yield "parameters", markdown(["parameter", "fitted", "95 % interval"], parameters)
+    parameters = [[f"`{row.name}`", *_cells(in_use.get(row.name)), *_cells(row)] for row in measured.parameters]
+    yield "parameters", markdown(["parameter", "in use", "95 % interval", "fitted", "95 % interval"], parameters)
     moments = [
-        [row.name, f"{row.measured:g}", f"{row.value:.4g}", f"{row.residual:+.1f}", f"{row.weight:.0f}"]
+        [row.name, f"{row.measured:g}", f"{row.weight:.0f}", *_cells(in_use.get(row.name)), *_cells(row)]
         for row in measured.moments
     ]
-    yield "moments", markdown(["moment", "measured", "simulated", "residual", "weight"], moments)
+    yield "moments", markdown(["moment", "measured", "weight", "in use", "residual", "fitted", "residual"], moments)
     held_out = [
-        [row.name, f"{row.measured:g}", f"{row.value:.4g}", f"{row.low:.4g} to {row.high:.4g}"]
-        for row in measured.held_out
+        [row.name, f"{row.measured:g}", *_cells(in_use.get(row.name)), *_cells(row)] for row in measured.held_out
     ]
-    yield "held-out", markdown(["held out", "measured", "predicted", "95 % interval"], held_out)
+    heads = ["held out", "measured", "by the fit in use", "95 % interval", "predicted", "95 % interval"]
+    yield "held-out", markdown(heads, held_out)
 
 
-def _check_cells(row: Row) -> list[str]:
-    cells = [row.short, ""] if row.short else [f"{row.value:.4g}", f"{row.residual:+.1f}"]
-    return [row.name, f"{row.measured:g}", *cells]
+def _cells(row: Row | None) -> list[str]:
+    """A figure, and its residual or its interval."""
+    if row is None:
+        return [NONE, NONE]
+    if row.short is not None:
+        return [row.short, ""]
+    beside = NONE if row.low is None else f"{row.low:.3g} to {row.high:.3g}"
+    return [f"{row.value:.3g}", beside if row.residual is None else f"{row.residual:+.1f}"]

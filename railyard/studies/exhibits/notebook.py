@@ -131,10 +131,7 @@ NO_CLAIMS = "The paper claims nothing here that could be checked."
 
 
 def _table(table: Table) -> str:
-    heads = [f"{column.name}{f' ({column.unit})' if column.unit else ''}" for column in table.columns]
-    rows = ([_cell("–" if cell is None else str(cell)) for cell in row] for row in table.rows)
-    lines = [f"**{table.title}**", "", *table_lines([_cell(head) for head in heads], *rows)]
-    return "\n".join([*lines, "", table.note])
+    return f"**{table.title}**\n\n{table.markdown}\n\n{table.note}"
 
 
 def _claim(claim: Claim) -> str:

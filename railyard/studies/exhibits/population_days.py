@@ -6,7 +6,7 @@ from pathlib import Path
 
 from railyard.base.errors import UserError
 from railyard.base.words import counted
-from railyard.figures.rows import RCT_MEDIAN, RCT_P95, RCT_P99, REBUFFER_RATE
+from railyard.figures.rows import REBUFFER_RATE
 from railyard.report.exhibit import Claim, Exhibit, PaperValue, Plot, Table
 from railyard.results.tables import Value
 from railyard.stats.intervals import Interval
@@ -29,7 +29,7 @@ from railyard.studies.exhibits.population_frame import (
     span,
     text,
 )
-from railyard.studies.population.figures import STALLED, Compare, Plays, improvement, increase
+from railyard.studies.population.figures import RCT_QUANTILES, STALLED, Compare, Plays, improvement, increase
 from railyard.studies.population.table import literal
 
 ALL = "all"
@@ -40,7 +40,6 @@ AT_HOME, MOVING = "scene = 'home'", "scene NOT IN ('home', 'office', 'public')"
 SLOWEST_S = "coalesce(list_max(rct_s), 0)"
 RTT_RATIO = "base_rtt_ms[2] / base_rtt_ms[1]"  # of the other path / of the primary one, which pairs name first
 SLOWER = 1.05  # ratio from which a viewer's slowest request counts as slower or faster
-RCT_QUANTILES = {RCT_MEDIAN.name: 0.5, RCT_P95.name: 0.95, RCT_P99.name: 0.99}
 RTT_CLASSES = ((0.0, 2.0), (2.0, 4.0), (4.0, float("inf")))
 
 

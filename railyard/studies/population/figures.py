@@ -18,7 +18,7 @@ import numpy as np
 
 from railyard.base.errors import UserError
 from railyard.figures.figure import Figure
-from railyard.figures.rows import REBUFFER_RATE, REINJECTION_COST
+from railyard.figures.rows import RCT_MEDIAN, RCT_P95, RCT_P99, REBUFFER_RATE, REINJECTION_COST
 from railyard.stats import intervals, rates
 from railyard.stats.bootstrap import FEWEST, Layout, Reals
 from railyard.stats.intervals import Interval
@@ -39,6 +39,7 @@ RATES = {
     REBUFFER_RATE.name: ("rebuffer_time_s + coalesce(waited_s, 0)", "play_time_s"),
     REINJECTION_COST.name: ("reinjected_bytes", "stream_bytes_sent - reinjected_bytes"),
 }
+RCT_QUANTILES = {RCT_MEDIAN.name: 0.5, RCT_P95.name: 0.95, RCT_P99.name: 0.99}
 STALLED = "rebuffer_time_s > 0"
 # The duration of a play, to its end or its time limit.
 LASTED_S = "coalesce(nullif(first_frame_s, 0), waited_s, 0) + play_time_s + rebuffer_time_s"
