@@ -30,7 +30,7 @@ class Settings(Strict):
     fit: Path  # what is free, and what it is fitted to; of a checkout where it is no path from here
     viewers: int | None = Field(default=None, ge=20)
     jobs: int | None = Field(default=None, ge=1)
-    folder: Path = RESULTS_DIR / "population-fit"  # what was simulated stays there
+    folder: Path | None = None  # what was simulated stays there; results/population-fit where it is not set
     out: Path | None = None  # the file that the population reads its parameters from
 
 
@@ -61,9 +61,10 @@ def measure(settings: Settings) -> Measured:
     file = settings.fit if settings.fit.is_file() else EXPERIMENTS_DIR.parent / settings.fit
     spec = parse(load_yaml(file), FitSpec)
     population = load_population(load_yaml(EXPERIMENTS_DIR / f"{spec.population}.yaml"))
-    settings.folder.mkdir(parents=True, exist_ok=True)
+    folder = settings.folder or RESULTS_DIR / "population-fit"
+    folder.mkdir(parents=True, exist_ok=True)
     executor = LocalExecutor(settings.jobs)
-    simulator = Simulator(population, arms_of(spec, population), executor, program(PROGRAM), settings.folder)
+    simulator = Simulator(population, arms_of(spec, population), executor, program(PROGRAM), folder)
     if settings.viewers is not None:
         if population.parameters is None:
             raise UserError(f"the population {population.name} has no parameters; fit them first, without viewers.")
