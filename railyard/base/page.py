@@ -22,6 +22,11 @@ class Table(StrictModel):
         return "\n".join(f"| {' | '.join(cells)} |" for cells in (self.heads, rules, *self.rows))
 
 
+def cell(text: str) -> str:
+    """The text as it stands in a table."""
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
 def table_lines(heads: Sequence[str], *rows: Sequence[str]) -> list[str]:
     """A table of Markdown whose columns are of text."""
     return [f"| {' | '.join(cells)} |" for cells in (heads, [RULES["l"]] * len(heads), *rows)]

@@ -65,7 +65,7 @@ class Table(StrictModel):
     def markdown(self) -> str:
         """The heads and rows, with each interval in the cell of its figure."""
         shown = [(place, column) for place, column in enumerate(self.columns) if column.name != INTERVAL]
-        heads = [_cell(f"{column.name}{f' ({column.unit})' if column.unit else ''}") for _, column in shown]
+        heads = [page.cell(f"{column.name}{f' ({column.unit})' if column.unit else ''}") for _, column in shown]
         align = ["l" if any(isinstance(row[place], str) for row in self.rows) else "r" for place, _ in shown]
         return page.Table(heads=heads, align="".join(align), rows=[self._cells(row) for row in self.rows]).markdown
 
@@ -73,14 +73,10 @@ class Table(StrictModel):
         cells: list[str] = []
         for column, value in zip(self.columns, row, strict=True):
             if column.name != INTERVAL:
-                cells.append("–" if value is None else _cell(str(value)))
+                cells.append("–" if value is None else page.cell(str(value)))
             elif value is not None:
                 cells[-1] += f" [{value}]"
         return cells
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
 
 
 class Plot(StrictModel):

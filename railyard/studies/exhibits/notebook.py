@@ -18,7 +18,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from railyard.base.errors import UserError
-from railyard.base.page import table_lines
+from railyard.base.page import cell, table_lines
 from railyard.base.paths import EXPERIMENTS_DIR, NOTEBOOKS_DIR, RESULTS_DIR
 from railyard.base.words import counted
 from railyard.base.yamlfile import load_yaml, near_miss
@@ -112,7 +112,7 @@ def _of_exhibit(exhibit: Exhibit) -> Page:
     settings = "\n".join(f"- {name}: {value}" for name, value in exhibit.settings.items())
     sections = SEEN.read_text(encoding="utf-8").split("\n## ")
     seen = next((part for part in sections if part.startswith(f"{exhibit.name}\n")), "\n").partition("\n")[2]
-    paper = ([_cell(text) for text in (row.what, row.theirs, row.ours, row.source)] for row in exhibit.paper)
+    paper = ([cell(text) for text in (row.what, row.theirs, row.ours, row.source)] for row in exhibit.paper)
     return Page(
         heading=_markdown(
             f"# {exhibit.title}\n*{exhibit.paper_ref}*\n\n{exhibit.summary}{modelled}\n\n{settings}\n\n"
@@ -168,10 +168,6 @@ class _Plot:
             "text/plain": self.alt,
         }
         return forms, {"image/png": {"alt": self.alt}}
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
 
 
 def _markdown(text: str) -> Any:
