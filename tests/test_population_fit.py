@@ -274,7 +274,7 @@ def test_a_new_fit_stands_beside_the_one_in_use() -> None:
         viewers=None,
         plays=7,
         distance=5.25,
-        parameters=[free, code.Row(name=fixed, value=600, low=500, high=700)],
+        parameters=[free, code.Row(name=fixed, value=600, low=500, high=2000.4)],
         moments=[new, unknown],
         held_out=[],
     )
@@ -284,6 +284,6 @@ def test_a_new_fit_stands_beside_the_one_in_use() -> None:
         f"| `lte_mbps` | {used['parameters']['lte_mbps']:.3g} | {low:.3g} to {high:.3g} | 9 | 8 to 10 |"
         in parts["parameters"]
     )
-    assert f"| `{fixed}` | 500 | – | 600 | 500 to 700 |" in parts["parameters"], "it is not free in the fit in use"
+    assert f"| `{fixed}` | 500 | – | 600 | 500 to 2000 |" in parts["parameters"], "it is not free in the fit in use"
     assert f"| {moment['simulated']:.3g} | {moment['residual']:+.1f} | 0.25 | -3.2 |" in parts["moments"]
     assert "| sp rct p42 | 0.294 | 400 | – | – | 0.25 | -3.2 |" in parts["moments"]

@@ -158,5 +158,10 @@ def _cells(row: Row | None) -> list[str]:
         return [NONE, NONE]
     if row.short is not None:
         return [row.short, ""]
-    beside = NONE if row.low is None else f"{row.low:.3g} to {row.high:.3g}"
-    return [f"{row.value:.3g}", beside if row.residual is None else f"{row.residual:+.1f}"]
+    beside = NONE if row.low is None or row.high is None else f"{_short(row.low)} to {_short(row.high)}"
+    return [_short(row.value), beside if row.residual is None else f"{row.residual:+.1f}"]
+
+
+def _short(value: float) -> str:
+    """Three significant digits, and no exponent below a million."""
+    return f"{float(f'{value:.3g}'):g}"
