@@ -285,7 +285,7 @@ KIND_ABOUT = {
 def experiments() -> str:
     """The page on experiments with its last section, the names for `railyard run NAME`, written anew."""
     lines = [
-        "`railyard run NAME` runs `experiments/NAME.yaml`. `railyard list` prints the same list. Figures and tables of",
+        "`railyard run NAME` runs `experiments/NAME.yaml`. `railyard show` prints the same list. Figures and tables of",
         "the paper take `--size small`, `brief`, `default` or `full`. They write `results/NAME/exhibit.json`, which",
         "holds their tables and plots, the paper's values beside ours, and the checked claims with verdicts. `make",
         "report` runs all of them.",

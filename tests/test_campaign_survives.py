@@ -152,7 +152,7 @@ def test_a_full_disk_ends_a_campaign_in_one_sentence_and_room_lets_it_go_on(expe
         assert "No space left on device" in paged.stderr
         plot = disk / "plot.html"
         plot.write_text("before")
-        drawn = railyard("traces", "plot", "subway-1", "--out", str(plot))
+        drawn = railyard("traces", "stats", "subway-1", "--plot", str(plot))
         assert (drawn.returncode, drawn.stderr.count("\n"), plot.read_text()) == (2, 1, "before"), drawn.stderr
         assert not list(disk.glob(".*")), "what could not be completed is not kept"
         subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)

@@ -159,7 +159,7 @@ def test_no_text_of_a_record_controls_the_terminal(command: list[str], recorded:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("command", [["list"], ["show", "hostile"], ["query", "SELECT * FROM campaigns"]])
+@pytest.mark.parametrize("command", [["show"], ["show", "hostile"], ["query", "SELECT * FROM campaigns"]])
 def test_no_text_of_a_campaign_controls_the_terminal(command: list[str], recorded: Path, tmp_path: Path) -> None:
     campaign = tmp_path / "results" / "hostile"
     shutil.copytree(recorded.parents[1], campaign)
@@ -191,7 +191,7 @@ def test_a_time_that_is_none_ends_in_one_sentence(started: object, recorded: Pat
         record = json.loads((campaign / name).read_text()) | {"started": started}
         (campaign / name).write_text(json.dumps(record))
     where = ("--results", str(tmp_path / "results"))
-    for command in (("list",), ("clean", "--older-than", "1d"), ("query", "SELECT started FROM campaigns, runs")):
+    for command in (("show",), ("clean", "--older-than", "1d"), ("query", "SELECT started FROM campaigns, runs")):
         done = railyard(*command, *where)
         assert "Traceback" not in done.stderr, done
         if command[0] == "query" and started != "2026-11-23T20:00:00":
@@ -269,10 +269,10 @@ def test_a_record_that_no_program_writes_ends_in_one_sentence(
         "archive": ("archive", str(foreign), "--out", str(foreign / "a.zip")),
         "report run": ("report", str(run)),
         "show": ("show", str(run)),
+        "show all": ("show", "--results", str(foreign)),
     }
-    for command in (*commands, "list"):
-        more = ("--results", str(foreign)) if command == "list" else (str(foreign),)
-        done = railyard(*lines.get(command, (command, *more)))
+    for command in (*commands, "show all"):
+        done = railyard(*lines.get(command, (command, str(foreign))))
         assert "Error at" not in done.stderr, done
         if done.returncode:
             assert done.returncode == 2 and done.stderr.count("\n") == 1, (command, done)
@@ -343,8 +343,8 @@ def test_an_error_that_nothing_foresaw_is_one_sentence_and_no_verdict(monkeypatc
         raise KeyError("\x1b[2J")
 
     monkeypatch.setattr("railyard.cli.main.app", fail)
-    done = railyard("list")
+    done = railyard("show")
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "\x1b" not in done.stderr
     monkeypatch.setenv("RAILYARD_TRACEBACK", "1")
     with pytest.raises(KeyError):
-        railyard("list")
+        railyard("show")

@@ -135,7 +135,7 @@ def test_an_edited_file_of_the_same_name_leaves_the_earlier_results_whole(experi
     good(railyard("run", str(experiment)))
     assert before.items() <= whole(results).items() and len(whole(results)) == 4
     assert sorted([first, named(results)]) == folders_of(results) and first != named(results)
-    listed = good(railyard("list", "--results", str(results))).stdout
+    listed = good(railyard("show", "--results", str(results))).stdout
     assert "player.chunk_bytes 65536" in listed and "player.chunk_bytes 131072" in listed
     assert f"{named(results)} *" in listed and f"{first} *" not in listed
 
@@ -455,7 +455,7 @@ def test_a_folder_that_is_closed_to_the_user_does_not_hide_the_others(made: Made
     closed = made("closed", 1)
     closed.chmod(0)
     as_others = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
-    command = [*as_others, sys.executable, "-m", "railyard", "list", "--results", str(tmp_path / "results")]
+    command = [*as_others, sys.executable, "-m", "railyard", "show", "--results", str(tmp_path / "results")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     closed.chmod(0o700)
     assert (done.returncode, done.stderr) == (0, "") and "demo-sim-" in done.stdout and closed.name not in done.stdout
@@ -504,7 +504,7 @@ def test_list_says_how_many_runs_failed_and_what_is_on_disk(experiment: Path, re
     good(railyard("run", str(experiment), "--seeds", "1"))
     by_name = {campaign.name: campaign for campaign in find_campaigns(results)}
     assert sorted(campaign.runs_failed for campaign in by_name.values()) == [0, 1]
-    listed = good(railyard("list", "--results", str(results))).stdout
+    listed = good(railyard("show", "--results", str(results))).stdout
     assert "seeds 1 to 2" in listed and "seeds [1]" in listed and "2 folders" in listed
 
 

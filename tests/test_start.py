@@ -14,7 +14,7 @@ import pytest
 
 from in_process import railyard
 from railyard.base.paths import ROOT
-from railyard.cli.main import COMMANDS, EXAMPLES, GROUPS, main, whole
+from railyard.cli.main import COMMANDS, EXAMPLES, GROUPS, MOVED, main, whole
 
 PROGRAM = """
 import os
@@ -119,7 +119,7 @@ def test_numpy_starts_no_threads() -> None:
 def test_a_folder_that_is_gone_is_one_sentence(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
-    inside = f'cd {shlex.quote(str(gone))} && rmdir "$PWD" && exec "$0" -m railyard list'
+    inside = f'cd {shlex.quote(str(gone))} && rmdir "$PWD" && exec "$0" -m railyard show'
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = ["bash", "-c", inside, sys.executable]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
@@ -130,7 +130,7 @@ def test_a_folder_that_is_gone_is_one_sentence(tmp_path: Path) -> None:
 def test_without_an_output_a_command_does_its_work_and_its_files_are_its_own(tmp_path: Path) -> None:
     """A file that takes the place of a standard one would get what programs print."""
     out = tmp_path / "plot.svg"
-    inside = f'exec "$0" -m railyard traces plot subway-1 --out {shlex.quote(str(out))} <&- >&- 2>&-'
+    inside = f'exec "$0" -m railyard traces stats subway-1 --plot {shlex.quote(str(out))} <&- >&- 2>&-'
     done = subprocess.run(["bash", "-c", inside, sys.executable], check=False, cwd=ROOT)
     assert done.returncode == 0 and out.read_text().endswith("</svg>\n")
 
@@ -162,7 +162,7 @@ def test_a_lack_of_memory_is_no_fault_of_a_file(
 
 def test_without_a_home_nothing_is_said_of_it(tmp_path: Path) -> None:
     environment = {name: text for name, text in os.environ.items() if name not in ("MPLCONFIGDIR", "XDG_CONFIG_HOME")}
-    command = [sys.executable, "-m", "railyard", "traces", "plot", "subway-1", "--out", str(tmp_path / "plot.svg")]
+    command = [sys.executable, "-m", "railyard", "traces", "stats", "subway-1", "--plot", str(tmp_path / "plot.svg")]
     bare = environment | {"HOME": "/proc/none"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=bare)
     assert (done.returncode, done.stderr) == (0, "")
@@ -170,11 +170,19 @@ def test_without_a_home_nothing_is_said_of_it(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_written_is_named_as_it_was_given(tmp_path: Path) -> None:
     long = tmp_path / f"{'x' * 248}.svg"  # the file beside it has a longer name
-    done = railyard("traces", "plot", "subway-1", "--out", str(long))
+    done = railyard("traces", "stats", "subway-1", "--plot", str(long))
     assert (done.returncode, done.stderr) == (
         2,
         f"railyard: {long}: cannot be written: File name too long; choose another place.\n",
     )
+
+
+@pytest.mark.parametrize("words", MOVED)
+def test_the_name_that_a_command_had_before_names_the_new_one(words: str) -> None:
+    done = railyard(*words.split(), "subway-1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"railyard: `railyard {words}` is `railyard {MOVED[words]}` now.\n"
+    assert railyard(*MOVED[words].split()[: len(words.split())], "--help").returncode == 0
 
 
 def test_a_usage_line_says_once_what_is_optional_and_what_may_be_repeated() -> None:

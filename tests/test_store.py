@@ -392,7 +392,7 @@ def test_campaigns_are_listed_with_their_state(results: Path) -> None:
     }
     with locked(results / "campaign"):
         assert find_campaigns(results)[0].state == "running 2/3"
-    done = good(railyard("list", "--results", str(results)))
+    done = good(railyard("show", "--results", str(results)))
     assert "partial 2/3" in done.stdout and "fig8: 1 holds" in done.stdout and "demo" in done.stdout
 
 

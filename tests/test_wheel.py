@@ -101,12 +101,12 @@ def test_an_experiment_runs_and_leaves_its_results_in_the_current_folder(elsewhe
     run = json.loads(next(campaign.glob("runs/*/run.json")).read_text())
     for path in run["config"]["paths"]:
         assert elsewhere.binaries.parent in Path(path["up"]).parents, "the traces are the package's own"
-    assert "smoke" in elsewhere.output("list")
+    assert "smoke" in elsewhere.output("show")
     assert [entry.name for entry in elsewhere.folder.iterdir()] == ["results"]
 
 
 def test_the_project_s_pairs_and_a_figure_s_file_are_found(elsewhere: Elsewhere) -> None:
-    assert "hsr-1" in elsewhere.output("traces", "list") and "fig13" in elsewhere.output("list")
+    assert "hsr-1" in elsewhere.output("traces", "list") and "fig13" in elsewhere.output("show")
     assert elsewhere.railyard("run", "fig13", "--size", "none").stderr.startswith("railyard: unknown size")
 
 

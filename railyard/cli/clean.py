@@ -50,7 +50,7 @@ def _meant(given: str, results: Path, known: Sequence[StoredCampaign]) -> list[S
             here = [campaign for campaign in known if campaign.folder == path.resolve()]
             if here:
                 return here
-    raise UserError(f"'{given}' is no folder of results in {results}; `railyard list` names them. Nothing is removed.")
+    raise UserError(f"'{given}' is no folder of results in {results}; `railyard show` names them. Nothing is removed.")
 
 
 def chosen(
@@ -113,7 +113,7 @@ def _show(picked: Sequence[StoredCampaign], leftovers: Sequence[Path], results: 
 def clean_command(
     folder: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FOLDER", help="Names as in `railyard list`, or patterns: 'demo-sim-*'."),
+        typer.Argument(metavar="FOLDER", help="Names as in `railyard show`, or patterns: 'demo-sim-*'."),
     ] = None,
     older_than: Annotated[
         str | None, typer.Option(help="Only folders last started at least this long ago: 12h, 30d, 8w.")

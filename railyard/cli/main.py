@@ -28,7 +28,6 @@ GROUPS = {
         "repeat": "repeat:repeat_command",
     },
     "Look": {
-        "list": "results:list_command",
         "show": "results:show_command",
         "serve": "serve:serve_command",
         "explain": "explain:explain_command",
@@ -54,6 +53,12 @@ GROUPS = {
     },
 }
 COMMANDS = {name: place for commands in GROUPS.values() for name, place in commands.items()}
+MOVED = {
+    "list": "show",
+    "link-plot": "link-stats LOG --plot FILE",
+    "traces plot": "traces stats PAIR_OR_FILE --plot FILE",
+}
+"""Names of earlier versions, and what does the same now."""
 EXAMPLES = {
     "Run": (
         "railyard run demo --arena sim",
@@ -61,7 +66,7 @@ EXAMPLES = {
         "railyard repeat demo/subway-1--xlink--s1 --out again",
     ),
     "Look": (
-        "railyard list",
+        "railyard show",
         "railyard show demo --format csv",
         "railyard explain demo/subway-1--xlink--s1 --chunk 7",
     ),
@@ -131,6 +136,9 @@ class _Commands(TyperGroup):
             formatter.write(f" {group}:\n" + "".join(f"   {example}\n" for example in examples))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        for old in (args[0], " ".join(args[:2])):
+            if old in MOVED:
+                raise UserError(f"`railyard {old}` is `railyard {MOVED[old]}` now.")
         name, command, rest = super().resolve_command(ctx, args)
         command = command.load() if isinstance(command, _Unloaded) else command
         loaded()

@@ -1,4 +1,4 @@
-"""`railyard list`, `show` and `compare`."""
+"""`railyard show` and `compare`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -88,11 +88,7 @@ def _print_campaigns(campaigns: list[StoredCampaign], results: Path) -> None:
     )
 
 
-def list_command(results: ResultsOption = RESULTS_DIR, form: FormOption = Form.TABLE) -> None:
-    """List the experiments in experiments/, and the campaigns in results/ with their state and differences.
-
-    With --format: the campaigns alone.
-    """
+def _list(results: Path, form: Form) -> None:
     if form is not Form.TABLE:
         write(_campaigns(find_campaigns(results), mark=""), form)
         return
@@ -105,14 +101,23 @@ def list_command(results: ResultsOption = RESULTS_DIR, form: FormOption = Form.T
 
 
 def show_command(
-    run: Annotated[str, typer.Argument(metavar="RUN|CAMPAIGN", help="A folder, or a name that is in the results.")],
+    run: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="RUN|CAMPAIGN", help="A folder, or a name that is in the results. Without it: list all."
+        ),
+    ] = None,
     results: ResultsOption = RESULTS_DIR,
     form: FormOption = Form.TABLE,
 ) -> None:
-    """Show a run (settings, outcome, each path, fidelity, commands that repeat it), or a campaign.
+    """Show a run (settings, outcome, each path, fidelity, commands that repeat it) or a campaign, or list all.
 
-    With --format: the chunks of the run, or the campaign's figures of each pair and scheme.
+    The list: the experiments in experiments/, and the campaigns in results/ with their state and differences.
+    With --format: the run's chunks, the campaign's figures of each pair and scheme, or the list of campaigns.
     """
+    if run is None:
+        _list(results, form)
+        return
     folder = find_run_or_campaign(run, results)
     if form is not Form.TABLE:
         is_run = (folder / "run.json").is_file() or not find_campaigns(folder)

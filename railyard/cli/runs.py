@@ -97,7 +97,7 @@ def run(
     Exit code 1 if a program failed in a run: it crashed or hung, or rejected what it received.
     """
     if experiment is None and not pair:
-        raise UserError("name an experiment, or with --pair what to play; `railyard list` has the experiments.")
+        raise UserError("name an experiment, or with --pair what to play; `railyard show` has the experiments.")
     asked = of_pairs(pair or []) if experiment is None else load_yaml(find_experiment(experiment))
     carry_out = registry.runner(asked)
     _check_word("size", size, SIZES)

@@ -1,4 +1,4 @@
-"""`railyard traces plot`, `convert`, `pair` and `fetch`."""
+"""`railyard traces convert`, `delay`, `pair`, `fetch` and `rtt`, and the plot of `stats`."""
 
 import math
 import re
@@ -27,7 +27,7 @@ from railyard.traces.library import find_pair
 from railyard.traces.names import TECHNOLOGY_ORDER, Kind
 from railyard.traces.singles import PairMetadata, Single, cut_words, make_pair
 from railyard.traces.stats import rtt_stats
-from railyard.traces.trace import MAX_MS, OPPORTUNITY_BYTES, TraceError, read_trace
+from railyard.traces.trace import OPPORTUNITY_BYTES, TraceError, read_trace
 
 Name = TypeVar("Name", bound=str)
 console = new_console()
@@ -35,21 +35,8 @@ MOST_FOLDERS = 9
 """If a data set has more folders, its files are not listed one by one."""
 
 
-def plot(
-    what: Annotated[str, typer.Argument(metavar="PAIR_OR_FILE", help="A pair's name, or a trace file.")],
-    out: Annotated[
-        Path | None, typer.Option(help="File to write: .svg, .png, .pdf or .html. Default: NAME.svg.")
-    ] = None,
-    bin_ms: Annotated[int, typer.Option(min=1, help="Length of the bins, ms.")] = 200,
-    start: Annotated[float, typer.Option(min=0, max=MAX_MS / 1e3, help="Start of the plot in the traces, s.")] = 0.0,
-    duration: Annotated[
-        float | None,
-        typer.Option(
-            min=0.001, max=MAX_MS / 1e3, help="Length of the plot, s. Traces loop. Default: the longest trace."
-        ),
-    ] = None,
-) -> None:
-    """Plot the capacity of a pair or a trace over time: all paths, both directions, with outages."""
+def write_plot(what: str, target: Path, bin_ms: int, start: float, duration: float | None) -> None:
+    """Plots the capacity of a pair or a trace over time: all paths, both directions, with outages."""
     from railyard.traces.plot import Strip, rows_of_pair, write_trace_plot  # noqa: PLC0415  slow to load
 
     if Path(what).is_file():
@@ -62,9 +49,7 @@ def plot(
     start_ms = round(start * 1e3)
     longest = max(row.trace.period_ms for row in rows)
     duration_ms = max(1, longest - start_ms) if duration is None else max(1, round(duration * 1e3))
-    target = out or Path(f"{Path(what).name}.svg")
     write_trace_plot(f"{title}, in bins of {bin_ms} ms", rows, target, bin_ms, start_ms, duration_ms)
-    typer.echo(str(target))
 
 
 def convert(

@@ -15,7 +15,7 @@ from railyard.base.errors import UserError
 from railyard.base.forms import Form, FormOption, write
 from railyard.base.terminal import print_table
 from railyard.base.words import counted
-from railyard.cli.trace_tools import console, convert, delay, fetch, pair_command, plot, rtt
+from railyard.cli.trace_tools import console, convert, delay, fetch, pair_command, rtt, write_plot
 from railyard.traces.delay import is_delay_trace, read_delay_trace, rtt_over_time
 from railyard.traces.generate import GeneratedPair, read_parameters, write_pair
 from railyard.traces.index import Pair, bad_name, read_index, write_entry
@@ -28,10 +28,9 @@ from railyard.traces.presets import mobility_models
 from railyard.traces.recorded import CSV_FILE, describe, read_recorded
 from railyard.traces.resolution import coarse_words
 from railyard.traces.stats import Dips, TraceStats, pair_stats, rtt_stats, trace_stats
-from railyard.traces.trace import FloatArray, Trace, TraceError, read_trace
+from railyard.traces.trace import MAX_MS, FloatArray, Trace, TraceError, read_trace
 
 app = typer.Typer(no_args_is_help=True)
-app.command("plot")(plot)
 app.command("convert")(convert)
 app.command("delay")(delay)
 app.command("fetch")(fetch)
@@ -204,12 +203,33 @@ def _write_stats(what: str, form: Form) -> None:
 @app.command()
 def stats(
     what: Annotated[str, typer.Argument(metavar="PAIR_OR_FILE", help="A pair's name, a trace file, or a delay trace.")],
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also plot the capacity over time, with outages: .svg, .png, .pdf or .html."),
+    ] = None,
+    bin_ms: Annotated[
+        int | None, typer.Option(min=1, help="--plot: length of the bins, ms.", show_default="200")
+    ] = None,
+    start: Annotated[
+        float | None,
+        typer.Option(min=0, max=MAX_MS / 1e3, help="--plot: its start in the traces, s.", show_default="0"),
+    ] = None,
+    duration: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001, max=MAX_MS / 1e3, help="--plot: its length, s. Traces loop. Default: the longest trace."
+        ),
+    ] = None,
     form: FormOption = Form.TABLE,
 ) -> None:
     """Print statistics of a pair or a trace: rates, dips, gaps, and the correlation of the paths.
 
-    With --format: the statistics of each trace.
+    The plot of a pair has all paths, both directions. With --format: the statistics of each trace.
     """
+    if plot is not None:
+        write_plot(what, plot, bin_ms or 200, start or 0.0, duration)
+    elif (bin_ms, start, duration) != (None, None, None):
+        raise UserError("--bin-ms, --start and --duration are for a plot; give --plot FILE too.")
     if form is not Form.TABLE:
         _write_stats(what, form)
         return

@@ -281,7 +281,7 @@ def find_run_or_campaign(name: str, results: Path) -> Path:
         listed = f"`railyard show {first}` lists its runs."
         raise UserError(f"{named[first].name} has no run '{run_id}'; {_nearest(name, known, listed)}")
     known = [*named, *(folder.name for campaign in campaigns for folder in campaign.whole)]
-    listed = "`railyard list` names the campaigns, `railyard show CAMPAIGN` its runs."
+    listed = "`railyard show` names the campaigns, `railyard show CAMPAIGN` its runs."
     raise UserError(f"there is no run or campaign '{name}' in {results}; {_nearest(name, known, listed)}")
 
 

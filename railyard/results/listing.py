@@ -1,4 +1,4 @@
-"""The differences between folders of one name, and their disk space: for `railyard list` and `clean`."""
+"""The differences between folders of one name, and their disk space: for `railyard show` and `clean`."""
 
 import hashlib
 import json
