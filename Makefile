@@ -18,7 +18,8 @@ export RAILYARD_TRACE_PATH := $(RAILYARD_TRACE_PATH)$(if $(SHARED_TRACES),$(if $
 JOBS ?= $(shell nproc)
 # $(call check,TARGET,VARIABLE,WORDS,some): refuses what the variable does not take, before anything is done. Without
 # `some` it takes one of the words.
-check = $(if $(filter $1,$(MAKECMDGOALS)),$(if $(or $(filter-out $3,$($2)),$(if $4,,$(word 2,$($2))),$(if $($2),,none)),$(error make $1: $2 takes $(if $4,some,one) of $3, not '$($2)')))
+check = $(if $(filter $1,$(MAKECMDGOALS)),$(if $(or $(filter-out $3,$($2)),$(if $4,,$(word 2,$($2))),$(if $($2),,none)),$(error make $1: $2 takes $(if $4,some,one) of $(subst $() ,$(comma) ,$3), not '$($2)')))
+comma := ,
 # Without compiled modules `railyard run` takes 2 s of processor time more each time that it starts.
 unexport PYTHONDONTWRITEBYTECODE
 OUT := build/$(VARIANT)
