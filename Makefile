@@ -1,4 +1,4 @@
-# Railyard: the front door. `make help` lists the targets.
+# Railyard: the front door. `make help` lists the targets and their variables.
 #
 # The C tree is discovered: a room is a folder, every *.c in it that is not a test or a main joins the room's
 # library, every *_test.c becomes one test program. Adding a file needs no line here. A scheduler, a congestion
@@ -16,6 +16,10 @@ SHARED_TRACES := $(wildcard $(abspath ../shared/traces))
 export RAILYARD_TRACE_PATH := $(RAILYARD_TRACE_PATH)$(if $(SHARED_TRACES),$(if $(RAILYARD_TRACE_PATH),:)$(SHARED_TRACES))
 
 JOBS ?= $(shell nproc)
+# $(call check,TARGET,VARIABLE,WORDS,some): refuses what the variable does not take, before anything is done. Without
+# `some` it takes one of the words.
+check = $(if $(filter $1,$(MAKECMDGOALS)),$(if $(or $(filter-out $3,$($2)),$(if $4,,$(word 2,$($2))),$(if $($2),,none)),$(error make $1: $2 takes $(if $4,some,one) of $(subst $() ,$(comma) ,$3), not '$($2)')))
+comma := ,
 # Without compiled modules `railyard run` takes 2 s of processor time more each time that it starts.
 unexport PYTHONDONTWRITEBYTECODE
 OUT := build/$(VARIANT)
@@ -165,7 +169,7 @@ $(LIB)/libxlink-udp.a: $(DRIVER_OBJ)
 	$(ARCHIVE)
 
 LINK_LTO = $(if $(LTO),-fno-lto)
-LINK = @mkdir -p $(@D) && echo "LD   $@" && $(CC) $(LDSAN) $(LDFLAGS) $(LINK_LTO) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -Wl,--as-needed $(PKG_LIBS) -lm -o $@
+LINK = @mkdir -p $(@D) && echo "LD   $@" && $(CC) $(LDSAN) $(LDFLAGS) $(LINK_LTO) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -Wl,--as-needed $(PKG_LIBS) $(ALSO) -lm -o $@
 
 $(BIN)/mpshell: $(OUT)/emulator/mpshell/main.o $(LIBHOUSE)
 	$(LINK)
@@ -187,19 +191,14 @@ $(BIN)/mpshell-ctl: $(OUT)/emulator/ctl/main.o
 $(BIN)/udp-flow: $(OUT)/emulator/flow/main.o $(LIBHOUSE)
 	$(LINK)
 
-$(BIN)/xlink-load: $(OUT)/apps/load/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
-	$(LINK)
-
-$(BIN)/xlink-get: $(OUT)/apps/get/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
-	$(LINK)
-
-$(BIN)/xlink-balancer: $(OUT)/apps/balancer/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
+$(BIN)/xlink-load: $(OUT)/apps/load/main.o
+$(BIN)/xlink-get: $(OUT)/apps/get/main.o
+$(BIN)/xlink-balancer: $(OUT)/apps/balancer/main.o
+$(BIN)/xlink-relay: $(OUT)/peers/libxlink/main.o
+$(addprefix $(BIN)/xlink-,load get balancer relay): $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	$(LINK)
 
 $(BIN)/relay-run: $(OUT)/peers/run/main.o $(LIBHOUSE)
-	$(LINK)
-
-$(BIN)/xlink-relay: $(OUT)/peers/libxlink/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	$(LINK)
 
 $(BIN)/tcp-relay: $(OUT)/peers/tcp/main.o $(LIBHOUSE) $(LIBXLINK)
@@ -233,9 +232,9 @@ $(BIN)/vkernel-init: emulator/kernel/init/main.c emulator/kernel/job.h
 $(BIN)/vkernel-seed.so: emulator/kernel/seed/seed.c emulator/kernel/job.h
 	@mkdir -p $(@D) && echo "CC   $<" && $(CC) $(LANGUAGE) $(WARN) -O2 -fPIC -shared $< -o $@
 
+$(TEST_BIN): ALSO := -lcmocka
 $(TEST_BIN): $(OUT)/%: $(OUT)/%.o $(LIBTESTING) $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
-	@echo "LD   $@"
-	@$(CC) $(LDSAN) $(LDFLAGS) $(LINK_LTO) $< -Wl,--start-group $(LIBTESTING) $(LIBHOUSE) $(LIBUDP) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
+	$(LINK)
 
 # In this test allocations fail when it says so.
 $(OUT)/transport/connection/tests/out_of_memory_test: LDFLAGS += -Wl,--wrap=calloc
@@ -252,30 +251,38 @@ include tests/fuzz/fuzz.mk
 c-test-programs: $(TEST_BIN)
 
 .PHONY: help
-help: ## explain each target
-	@awk -F':.*## ' '/^[a-z][a-z-]*:.*## /{printf "  %-12s %s\n",$$1,$$2}' $(MAKEFILE_LIST)
+help: ## explain each target and, below it, the variables that it takes
+	@awk -F' *[?]= *' '/^## / { text = substr($$0, 4); next } \
+		text != "" { variables = variables sprintf("      %-22s %s\n", $$1 "=" $$2, text); text = "" } \
+		/^[a-z][a-z-]*:.*## / { split($$0, of, ":.*## "); printf "  %-18s %s\n%s", of[1], of[2], variables; variables = "" }' \
+		$(filter %Makefile %.mk,$(MAKEFILE_LIST))
 
+## some of browser, test, kernel, docker, fuzz, tidy, peers, machine: what is not needed to build and run
+EXTRAS ?=
 .PHONY: setup
 setup: ## install what is missing (Debian packages as root, Python packages into .venv)
 	@scripts/setup.sh $(EXTRAS)
 
+BUILD = +@$(MAKE) --no-print-directory -j$(JOBS) build
+
 # Looking at pages and printing them takes a browser; building and running does not.
 report: EXTRAS := $(if $(WITHIN)$(filter small,$(SIZE)),,kernel )browser
-test test-py: EXTRAS := browser test
-peers interop test-peers: EXTRAS := peers
-docker-test: EXTRAS := docker
+peers interop: EXTRAS := peers
 kernel: EXTRAS := kernel
 test-long: EXTRAS := kernel browser test machine
 
 # The kernel of the arena of that name, in a cache outside of the tree: emulator/kernel/build.sh.
+## your own source of Linux: a folder or an archive
+KERNEL_SOURCE ?=
 .PHONY: kernel
-kernel: setup ## build the time-travel kernel (8 minutes of processor time, once; KERNEL_SOURCE=DIR: your own source)
+kernel: setup ## build the time-travel kernel (8 minutes of processor time, once)
 	@emulator/kernel/check-source.sh
 	@emulator/kernel/build.sh
 
+## 1: with the newest versions
 UPGRADE ?=
 .PHONY: lock
-lock: setup ## write requirements.lock anew after a change of pyproject.toml (UPGRADE=1: with the newest versions)
+lock: setup ## write requirements.lock anew after a change of pyproject.toml
 	@CUSTOM_COMPILE_COMMAND='make lock' .venv/bin/pip-compile --quiet --extra dev --extra dask --extra notebook --extra serve --build-deps-for wheel \
 		--allow-unsafe --strip-extras --generate-hashes --no-emit-options --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 		--annotation-style line $(if $(UPGRADE),--upgrade) --output-file requirements.lock pyproject.toml
@@ -284,112 +291,139 @@ lock: setup ## write requirements.lock anew after a change of pyproject.toml (UP
 demo: setup ## the main job: an answer over twelve pairs in virtual time, two pairs live with kernel MPTCP, a page
 	@JOBS=$(JOBS) scripts/demo.sh
 
-.PHONY: test
-test: setup ## everything is tested: lint, C tests under the sanitizers, Python and end-to-end tests
-	@$(MAKE) --no-print-directory -j$(JOBS) --output-sync=target build lint
-	@scripts/run-py-tests.sh $(MAKE) --no-print-directory JOBS=1 test-c
-
-.PHONY: test-c
-test-c: setup ## the C unit tests and the fuzzing corpora, under ASan and UBSan
-	@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=asan c-test-programs fuzz-programs
-	@scripts/run-c-tests.sh build/asan
-	@scripts/fuzz.sh replay build/asan
-
-.PHONY: test-py
-test-py: setup ## the Python tests: command lines, arenas, interoperability, reports
-	@$(MAKE) --no-print-directory -j$(JOBS) build
-	@scripts/run-py-tests.sh
-
 # mpshell alone has threads: they write the logs, take commands, show figures, and measure how late timers and programs
-# are. Its tests need the other programs as well; those are of the ordinary build. No test may be skipped.
+# are. Its tests need the other programs as well; those are of the ordinary build.
 TSAN_TESTS := $(addprefix tests/test_,mpshell_tools.py mpshell_awake.py mpshell_flows.py lateness.py real_time.py)
 
-.PHONY: tsan
-tsan: setup ## the threads of mpshell under ThreadSanitizer: a data race fails the test that has it
-	@$(MAKE) --no-print-directory -j$(JOBS) build
-	@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=tsan build/tsan/bin/mpshell build/tsan/bin/mpshell-ctl
-	@find build/bin -maxdepth 1 -type f ! -name mpshell ! -name mpshell-ctl -exec cp -u -t build/tsan/bin {} +
-	@RAILYARD_REQUIRE_ALL=1 RAILYARD_BIN=$(CURDIR)/build/tsan/bin .venv/bin/python -m pytest -q $(TSAN_TESTS)
+# One recipe for each PART.
+define TEST_all
+$(BUILD) --output-sync=target lint
+@scripts/run-py-tests.sh $(MAKE) --no-print-directory JOBS=1 test PART=c
+endef
+define TEST_c
+@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=asan c-test-programs fuzz-programs
+@scripts/run-c-tests.sh build/asan
+endef
+define TEST_python
+$(BUILD)
+@scripts/run-py-tests.sh
+endef
+# A data race fails the test that has it. No test may be skipped.
+define TEST_threads
+$(BUILD)
+@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=tsan build/tsan/bin/mpshell build/tsan/bin/mpshell-ctl
+@find build/bin -maxdepth 1 -type f ! -name mpshell ! -name mpshell-ctl -exec cp -u -t build/tsan/bin {} +
+@RAILYARD_REQUIRE_ALL=1 RAILYARD_BIN=$(CURDIR)/build/tsan/bin .venv/bin/python -m pytest -q $(TSAN_TESTS)
+endef
+# Relays over stacks that a registry brings; with PART=all they are skipped where a stack is not built.
+define TEST_peers
+@$(MAKE) --no-print-directory peers
+$(BUILD)
+@RAILYARD_REQUIRE_PEERS=1 .venv/bin/python -m pytest tests/test_relays.py tests/test_interop_noq.py
+endef
+# With an engine that is started where none runs.
+define TEST_docker
+$(BUILD)
+@docker/with-engine.sh $(MAKE) --no-print-directory test-with-engine
+endef
+# Those of the stress corpus: a mechanism is removed, and its scenarios must fail.
+define TEST_stress
+$(BUILD)
+@.venv/bin/python scripts/stress-without.py
+endef
 
+## all, c, python; threads (mpshell under ThreadSanitizer), peers (relays over other people's stacks), docker, stress (its scenarios without their mechanisms)
+PART ?= all
+$(call check,test,PART,all c python threads peers docker stress)
+.PHONY: test
+test: EXTRAS := $(if $(filter all python,$(PART)),browser test,$(filter peers docker,$(PART)))
+test: setup ## lint, the C tests and fuzzing corpora under ASan and UBSan, Python and end-to-end tests
+	$(TEST_$(PART))
+
+.PHONY: test-with-engine
+test-with-engine:
+	@$(MAKE) --no-print-directory docker IMAGE='client server tool $(if $(QUIC_INTEROP_RUNNER),interop)'
+	@RAILYARD_REQUIRE_DOCKER=1 .venv/bin/python -m pytest -m docker -rs tests/test_docker_arena.py tests/test_interop_runner.py
+
+.PHONY: test-long
+test-long: setup ## the tests that take minutes each: `make test` leaves them out
+	$(BUILD)
+	@emulator/kernel/build.sh >/dev/null
+	@RAILYARD_REQUIRE_KERNEL=1 .venv/bin/python -m pytest -m "long and not docker"
+
+## some of c, python, and corpora: of tests/fuzz/ alone, by file
 COVER ?= c python
+$(call check,coverage,COVER,c python corpora,some)
 .PHONY: coverage
-coverage: setup ## which lines the tests reach, by room: a table, and pages in build/coverage/html (COVER=c: C only)
-	@$(MAKE) --no-print-directory -j$(JOBS) build
-	@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=coverage c-test-programs fuzz-programs
-	@scripts/coverage.sh $(COVER)
+coverage: EXTRAS := $(if $(filter corpora,$(COVER)),fuzz)
+coverage: setup ## which lines the tests reach, by folder: a table, and pages in build/coverage/html
+	$(if $(filter python,$(COVER)),$(BUILD))
+	$(if $(filter c,$(COVER)),@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=coverage c-test-programs fuzz-programs)
+	$(if $(filter corpora,$(COVER)),@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=fuzz-coverage fuzz-programs)
+	@.venv/bin/python scripts/covered.py $(COVER)
 
 # Other people's QUIC stacks. Every version is locked by the package manager that brings it.
 .PHONY: peers
 peers: setup ## fetch and build the foreign QUIC stacks that `make interop` speaks to
 	@scripts/peers.sh
 
+## this stack alone
 PEER ?=
+## this test case alone
 CASE ?=
+## 1: in virtual time, in a time-travel kernel
+VIRTUAL ?=
+## seed of the links' random choices
+SEED ?=
+## repetitions of each
+TIMES ?=
+## 1: keep the other rows of the page
+ADD ?=
 .PHONY: interop
-interop: setup peers ## test cases x foreign QUIC stacks x directions: table, build/interop/matrix.html (PEER=NAME CASE=NAME VIRTUAL=1 SEED=N TIMES=N ADD=1)
-	@$(MAKE) --no-print-directory -j$(JOBS) build
+interop: setup peers ## test cases x foreign QUIC stacks x directions: table, build/interop/matrix.html
+	$(BUILD)
 	@PYTHONPATH=tests .venv/bin/python -m interop.matrix $(PEER:%=--peer %) $(CASE:%=--case %) \
 		$(if $(VIRTUAL),--virtual) $(SEED:%=--seed %) $(TIMES:%=--times %) $(if $(ADD),--add)
-
-# Those of stacks that a registry brings; in `make test` they are skipped where a stack is not built.
-.PHONY: test-peers
-test-peers: setup peers ## the tests of relays over foreign QUIC stacks
-	@$(MAKE) --no-print-directory -j$(JOBS) build
-	@RAILYARD_REQUIRE_PEERS=1 .venv/bin/python -m pytest tests/test_relays.py tests/test_interop_noq.py
-
-.PHONY: test-long
-test-long: setup ## the tests that take minutes each: `make test` leaves them out
-	@$(MAKE) --no-print-directory -j$(JOBS) build
-	@emulator/kernel/build.sh >/dev/null
-	@RAILYARD_REQUIRE_KERNEL=1 .venv/bin/python -m pytest -m "long and not docker"
 
 # Containers: railyard/client and railyard/server, or railyard/tool (the command, with what it starts in the arenas sim and
 # mpshell) and railyard/interop (libxlink as quic-interop-runner wants an endpoint). BASE is the Debian 12 image below all;
 # pin it by digest where a registry is at hand.
-IMAGE ?= client server
-BASE ?=
 LOCAL_BASE := railyard/base:bookworm
 
+## some of client, server, tool (the command), interop (for quic-interop-runner), base (what they stand on, by debootstrap)
+IMAGE ?= client server
+## IMAGE@sha256:…, a Debian 12 to stand on in place of that base
+BASE ?=
+## Debian packages that go in too, for relays of other stacks
+PACKAGES ?=
+$(call check,docker,IMAGE,base client server tool interop,some)
+
 .PHONY: docker
-docker: $(if $(filter tool,$(IMAGE)),wheel) ## build images: client and server (IMAGE=tool or interop: others; BASE=IMAGE@sha256:… pins what they stand on)
+docker: $(if $(filter tool,$(IMAGE)),wheel) ## build container images
 	@$(if $(filter tool,$(IMAGE)),docker/wheels.sh build/image)
-	@$(if $(BASE),true,docker image inspect $(LOCAL_BASE) >/dev/null 2>&1 || $(MAKE) --no-print-directory docker-base)
-	@docker/build.sh $(or $(BASE),$(LOCAL_BASE)) $(IMAGE)
-
-.PHONY: docker-base
-docker-base: ## make that base image by debootstrap, where no registry is at hand
-	@docker/base.sh $(LOCAL_BASE)
-
-.PHONY: docker-test
-docker-test: setup ## all tests of the containers, with an engine that is started for them where none runs
-	@$(MAKE) --no-print-directory -j$(JOBS) build
-	@docker/with-engine.sh $(MAKE) --no-print-directory docker-test-with-engine
-
-.PHONY: docker-test-with-engine
-docker-test-with-engine:
-	@$(MAKE) --no-print-directory docker IMAGE='client server tool $(if $(QUIC_INTEROP_RUNNER),interop)'
-	@RAILYARD_REQUIRE_DOCKER=1 .venv/bin/python -m pytest -m docker -rs tests/test_docker_arena.py tests/test_interop_runner.py
+	@$(if $(filter base,$(IMAGE)),,$(if $(BASE),true,docker image inspect $(LOCAL_BASE) >/dev/null 2>&1) ||) docker/base.sh $(LOCAL_BASE)
+	@$(if $(filter-out base,$(IMAGE)),docker/build.sh $(or $(BASE),$(LOCAL_BASE)) $(filter-out base,$(IMAGE)))
 
 # Not after setup: nothing of this machine is used.
+## targets of one root after a comma, of the next one after a blank
 ORDER ?= demo,test test,demo
 .PHONY: fresh-machine
-fresh-machine: ## `make demo` and `make test` in bare Debian 12 roots, in both orders (ORDER=test,demo: one root, these targets)
+fresh-machine: ## `make demo` and `make test` in bare Debian 12 roots, in both orders
 	@scripts/fresh-machine.sh $(ORDER)
 
-PREFIX ?= /usr/local
-DESTDIR ?=
 INSIDE := $(BIN)/vkernel-init $(BIN)/vkernel-seed.so
 INSTALLED := $(filter-out %-bench $(INSIDE),$(PROGRAMS))
-.PHONY: library
-library: $(foreach l,$(LIBRARIES),$(LIB)/$l.so.$(XL_VERSION) $(LIB)/$l.a) ## compile libxlink and libxlink-udp for other programs: build/release/lib
-
 .PHONY: wheel
 wheel: setup ## a wheel that has xlink-sim and its libraries in it: `pip install`, and the simulator runs (build/wheel)
 	@$(MAKE) --no-print-directory -j$(JOBS) $(BIN)/xlink-sim
 	@scripts/wheel.sh build/wheel
 
+## an absolute folder
+PREFIX ?= /usr/local
+## a folder that PREFIX is put below, for packages
+DESTDIR ?=
 .PHONY: install
-install: build library ## install programs with man pages and completion, libraries, headers (PREFIX=/usr/local DESTDIR=)
+install: build $(foreach l,$(LIBRARIES),$(LIB)/$l.so.$(XL_VERSION) $(LIB)/$l.a) ## install programs with man pages and completion, libraries, headers
 	@[[ "$(PREFIX)" == /* && "$(DESTDIR)$(PREFIX)" != *[[:space:]]* ]] || { echo "make install: PREFIX takes an" \
 		"absolute folder without spaces, DESTDIR no spaces; not PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)'." >&2; exit 2; }
 	@install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/xlink)
@@ -405,22 +439,21 @@ install: build library ## install programs with man pages and completion, librar
 	@echo "installed below $(DESTDIR)$(PREFIX)"
 
 C_FILES = $(shell git ls-files '*.c' '*.h')
+# clang-tidy: the compiler's warnings are gcc's business. Relays over stacks that are not here cannot be read.
+TIDY_FLAGS = $(LANGUAGE) -Itransport $(PKG_CFLAGS) $(addprefix -isystem ,$(addsuffix /include,$(PICOQUIC_DIR) $(XQUIC_DIR)))
+TIDY_FILES = $(filter-out $(if $(PICOQUIC_DIR),,peers/picoquic/%) $(if $(XQUIC_DIR),,peers/xquic/%),$(filter %.c,$(C_FILES)))
+## 1: also the checks of C that .clang-tidy names
+TIDY ?=
 .PHONY: lint
+lint: EXTRAS := $(if $(TIDY),tidy)
 lint: setup ## clang-format, length of lines, ruff, mypy
 	@clang-format --dry-run -Werror $(C_FILES)
 	@! LC_ALL=C.UTF-8 grep -nE '.{121}' $(C_FILES) || { echo "These lines have more than 120 characters."; exit 1; }
 	@! grep -nE '[!=]= NULL (&&|\|\||\?)|(&&|\|\|) [^()]* [!=]= NULL|(if|while) \([^()]* [!=]= NULL\)' $(C_FILES) || { echo "Write !p for p == NULL, and p for p != NULL, in a condition."; exit 1; }
 	@.venv/bin/ruff check --quiet . && .venv/bin/ruff format --quiet --check .
 	@.venv/bin/mypy
-
-# The compiler's warnings are gcc's business. Relays over stacks that are not here cannot be read.
-TIDY_FLAGS = $(LANGUAGE) -Itransport $(PKG_CFLAGS) $(addprefix -isystem ,$(addsuffix /include,$(PICOQUIC_DIR) $(XQUIC_DIR)))
-TIDY_FILES = $(filter-out $(if $(PICOQUIC_DIR),,peers/picoquic/%) $(if $(XQUIC_DIR),,peers/xquic/%),$(filter %.c,$(C_FILES)))
-.PHONY: tidy
-tidy: EXTRAS := tidy
-tidy: setup ## check the C sources by the checks that .clang-tidy names
-	@command -v clang-tidy >/dev/null || { echo "clang-tidy is missing."; exit 2; }
-	@printf '%s\n' $(TIDY_FILES) | xargs -P$(JOBS) -n8 sh -c 'clang-tidy --quiet "$$@" -- $(TIDY_FLAGS) 2>/dev/null' clang-tidy
+	@$(if $(TIDY),command -v clang-tidy >/dev/null || { echo "clang-tidy is missing." >&2; exit 2; })
+	@$(if $(TIDY),printf '%s\n' $(TIDY_FILES) | xargs -P$(JOBS) -n8 sh -c 'clang-tidy --quiet "$$@" -- $(TIDY_FLAGS) 2>/dev/null' clang-tidy)
 
 .PHONY: format
 format: setup ## rewrite the sources as lint wants them
@@ -437,17 +470,37 @@ bench: setup ## measure the simulator and links, endpoints with many connections
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@for study in simulator-speed connections 'bulk --size loopback' mpshell-lateness; do .venv/bin/railyard study $$study || exit; done
 
+## small (a quick look), default or full
 SIZE ?= default
+## a time, such as 5min: what can be made in it
+WITHIN ?=
 .PHONY: report
-report: setup ## every figure and table of the paper and all campaigns: results/report.html and .pdf (WITHIN=5min: what a time allows; SIZE=small: a quick look)
-	@$(MAKE) --no-print-directory -j$(JOBS) build
+report: setup ## every figure and table of the paper and all campaigns: results/report.html and .pdf
+	$(BUILD)
 	@$(if $(WITHIN),.venv/bin/railyard report --within "$(WITHIN)",scripts/report.sh $(SIZE))
 
 .PHONY: docs
 docs: setup ## write what code and kept results can write: the reference pages, and the tables of studies in docs/results
-	@$(MAKE) --no-print-directory -j$(JOBS) build
+	$(BUILD)
 	@.venv/bin/python scripts/reference_pages.py
 	@.venv/bin/python -m railyard.studies.study
+
+# Targets of version 0.2, and what does the same now.
+NOW_test-c := test PART=c
+NOW_test-py := test PART=python
+NOW_tsan := test PART=threads
+NOW_test-peers := test PART=peers
+NOW_docker-test := test PART=docker
+NOW_docker-base := docker IMAGE=base
+NOW_tidy := lint TIDY=1
+NOW_fuzz-seeds := fuzz DO=seeds
+NOW_fuzz-merge := fuzz DO=merge
+NOW_fuzz-coverage := coverage COVER=corpora
+NOW_library := install PREFIX=FOLDER
+MOVED := $(patsubst NOW_%,%,$(filter NOW_%,$(.VARIABLES)))
+.PHONY: $(MOVED)
+$(MOVED):
+	$(error `make $@` is `make $(NOW_$@)` now)
 
 .PHONY: clean
 clean: ## remove what was built (results and .venv stay)

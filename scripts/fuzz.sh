@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
-# What `make fuzz`, `make fuzz-merge`, `make fuzz-coverage` and the tests do with the harnesses of tests/fuzz/: docs/howto/fuzz.md.
-#   fuzz.sh run SECONDS RUNS ONLY   fuzzes each harness, or one, for so long or so many runs; -1: no limit
+# What `make fuzz` does with the harnesses of tests/fuzz/: docs/howto/fuzz.md.
+#   fuzz.sh run ONLY SECONDS RUNS   fuzzes each harness, or one, for so long or so many runs; -1: no limit
 #   fuzz.sh merge ONLY              takes what was found into tests/fuzz/corpus, as few inputs as reach the same code
-#   fuzz.sh coverage                says which lines the corpora reach
-#   fuzz.sh replay BUILD_DIR        runs the corpora; fails where one is missing, or empty, or an input fails
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 MOST_FILES=300
@@ -35,7 +33,7 @@ fuzzer_of() {
 }
 
 run() {
-    local seconds=$1 runs=$2 only=$3 failed=() name program place
+    local only=$1 seconds=$2 runs=$3 failed=() name program place
     local names
     names=$(harnesses "$only") || exit 2
     for name in $names; do
@@ -78,51 +76,8 @@ merge() {
     done
 }
 
-coverage() {
-    local name names place=build/fuzz-coverage program objects=() profiles=()
-    names=$(harnesses "") || exit 2
-    for name in $names; do
-        program=$place/tests/fuzz/${name}_fuzz
-        LLVM_PROFILE_FILE=$place/$name.profraw "$program" "tests/fuzz/corpus/$name" >"$place/$name.log" 2>&1 ||
-            die "$name failed; see $place/$name.log."
-        profiles+=("$place/$name.profraw")
-        objects+=(-object "$program")
-    done
-    llvm-profdata merge -sparse -o "$place/all.profdata" "${profiles[@]}" || exit 2
-    llvm-cov export -summary-only -instr-profile="$place/all.profdata" "${objects[@]:1}" >"$place/coverage.json" || exit 2
-    python3 scripts/coverage-table.py "$place/coverage.json"
-}
-
-# What a harness printed is in NAME.out, and NAME.log has the rest.
-replay_one() {
-    timeout 300 "$1/tests/fuzz/$3_fuzz" "tests/fuzz/corpus/$3" >"$2/$3.out" 2>"$2/$3.log" || rm -f "$2/$3.out"
-}
-
-replay() {
-    local dir=$1 name names inputs=0 count=0 failed=() logs
-    names=$(harnesses "") || exit 2
-    logs=$(mktemp -d)
-    export -f replay_one
-    xargs -P "$(nproc)" -n 1 bash -c 'replay_one "$@"' replay_one "$dir" "$logs" <<<"$names"
-    for name in $names; do
-        count=$((count + 1))
-        if [ -s "$logs/$name.out" ]; then
-            inputs=$((inputs + $(cut -d' ' -f1 "$logs/$name.out")))
-        else
-            failed+=("$name")
-            tail -n 30 "$logs/$name.log"
-            echo "fuzz: $name failed, or tests/fuzz/corpus/$name has no input."
-        fi
-    done
-    rm -rf "$logs"
-    echo "Fuzzing corpora: $inputs inputs of $count harnesses passed, ${#failed[@]} harnesses failed"
-    [ ${#failed[@]} -eq 0 ] || exit 1
-}
-
 case ${1:-} in
-run) run "${2:-60}" "${3:--1}" "${4:-}" ;;
+run) run "${2:-}" "${3:-60}" "${4:--1}" ;;
 merge) merge "${2:-}" ;;
-coverage) coverage ;;
-replay) replay "${2:?usage: fuzz.sh replay BUILD_DIR}" ;;
-*) die "it takes run, merge, coverage or replay." ;;
+*) die "it takes run or merge." ;;
 esac

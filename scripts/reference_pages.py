@@ -402,10 +402,10 @@ SETS = {
     "browser": "`make test`, `make test-long`, `make report`",
     "test": "`make test`, `make test-long`",
     "kernel": "`make kernel`, `make test-long`, `make report`",
-    "docker": "`make docker-test`",
-    "fuzz": "`make fuzz`",
-    "tidy": "`make tidy`",
-    "peers": "`make interop`, `make test-peers`",
+    "docker": "`make test PART=docker`",
+    "fuzz": "`make fuzz`, `make coverage COVER=corpora`",
+    "tidy": "`make lint TIDY=1`",
+    "peers": "`make peers`, `make interop`, `make test PART=peers`",
     "machine": "`make fresh-machine`, `make test-long`",
 }
 

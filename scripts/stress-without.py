@@ -1,8 +1,7 @@
 """Removes mechanisms from libxlink, one at a time, and runs the scenarios that test them, with and without. Prints a
 Markdown table; exit code 1 if a scenario passes without its mechanism. A mechanism is removed by a setting, or by a
 change of one place in a copy of the last commit, which is built in its own folder and removed afterwards.
-
-    python scripts/stress-without.py
+`make test PART=stress` runs this.
 """
 
 import json

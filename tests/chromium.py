@@ -8,7 +8,7 @@ from railyard.report.chromium import Page, find_chromium
 
 NEEDS_CHROMIUM = pytest.mark.skipif(
     find_chromium() is None and os.environ.get("RAILYARD_REQUIRE_ALL") != "1",
-    reason="needs Chromium: run `scripts/setup.sh browser`",
+    reason="needs Chromium: run `make setup EXTRAS=browser`",
 )
 # Whatever is wider than the screen and has no scrolling region of its own around it.
 OVERFLOWS = """[...document.querySelectorAll('body *')].filter(e => !e.closest('.wide, pre, .skip, svg')

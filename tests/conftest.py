@@ -42,11 +42,11 @@ def missing_for_containers() -> str | None:
     try:
         containers.check_engine()
     except UserError as error:
-        return f"{error} `make docker-test` brings both engine and images."
+        return f"{error} `make test PART=docker` brings both engine and images."
     return None
 
 
-# What runs on the wall clock, or compares its own time with others'. `make test-py` runs these one after the other, and
+# What runs on the wall clock, or compares its own time with others'. `make test` runs these one after the other, and
 # everything else beside them and after them: there is never more than one emulator at work.
 WALL_CLOCK = (
     "balancer",
@@ -80,7 +80,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=10))
 
 
-# A folder that the processes of `make test-py` share. A file's tests are run by the one that makes a file of its name
+# A folder that the processes of `make test` share. A file's tests are run by the one that makes a file of its name
 # there; those on the wall clock are run first, by the process that has them.
 QUEUE = os.environ.get("RAILYARD_TEST_QUEUE")
 # These build in the tree, copy what is built there, or hold the lock of its gate. One process runs all of them, the one

@@ -1,4 +1,4 @@
-"""The docker arena with a real engine: `make docker-test` starts everything that is needed and runs these."""
+"""The docker arena with a real engine: `make test PART=docker` starts everything that is needed and runs these."""
 
 import json
 import os

@@ -56,7 +56,7 @@ def plots_of(outputs: list[Any]) -> list[Any]:
     return [output.data for output in outputs if PLOTLY_TYPE in output.get("data", {})]
 
 
-@pytest.mark.skipif(find_chromium() is None, reason="needs Chromium: `scripts/setup.sh browser`")
+@pytest.mark.skipif(find_chromium() is None, reason="needs Chromium: `make setup EXTRAS=browser`")
 def test_the_documented_command_opens_an_exhibit_whose_plots_are_pictures(tmp_path: Path) -> None:
     out = tmp_path / "page.ipynb"
     plots = plots_of(execute(documented("-p name fig8", out), out))

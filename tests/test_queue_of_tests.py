@@ -1,4 +1,4 @@
-"""`make test-py`: processes share the files of tests; each file is run by one of them."""
+"""`make test`: processes share the files of tests; each file is run by one of them."""
 
 from dataclasses import dataclass
 from pathlib import Path

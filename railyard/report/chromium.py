@@ -232,7 +232,7 @@ def started() -> Iterator[Browser]:
     """A context with a browser. Raises UserError if there is none."""
     program = find_chromium()
     if program is None:
-        raise UserError("there is no Chromium, which PDF and pictures need; `scripts/setup.sh browser` installs it.")
+        raise UserError("there is no Chromium, which PDF and pictures need; `make setup EXTRAS=browser` installs it.")
     if shutil.which(program) is None:
         raise UserError(f"CHROMIUM is '{program}', and there is no such program; unset it, or name a Chromium.")
     with Browser(program) as browser:

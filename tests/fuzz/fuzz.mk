@@ -6,11 +6,6 @@ FUZZ_BIN := $(FUZZ_SRC:%.c=$(OUT)/%)
 FUZZ_SHARED_OBJ := $(patsubst %.c,$(OUT)/%.o,$(filter-out $(FUZZ_SRC) tests/fuzz/replay.c tests/fuzz/seeds.c,$(wildcard tests/fuzz/*.c)))
 FUZZ_MAIN := $(if $(filter fuzz,$(VARIANT)),,$(OUT)/tests/fuzz/replay.o)
 
-# `make fuzz` fuzzes each harness for SECONDS, or RUNS inputs; ONLY=NAME: one harness.
-SECONDS ?= 60
-RUNS ?= -1
-ONLY ?=
-
 # Programs that replay the corpora run once, as tests do.
 $(OUT)/tests/fuzz/%.o: OF_TEST := $(if $(filter asan,$(VARIANT)),$(OF_TEST_CODE))
 $(OUT)/tests/fuzz/%.o: PRIVATE := -Itransport
@@ -18,39 +13,30 @@ $(OUT)/tests/fuzz/%.o: tests/fuzz/%.c Makefile
 	$(COMPILE)
 
 .SECONDARY: $(FUZZ_SRC:%.c=$(OUT)/%.o) $(FUZZ_SHARED_OBJ) $(OUT)/tests/fuzz/replay.o
+$(FUZZ_BIN) $(OUT)/tests/fuzz/seeds: ALSO := -lcmocka
 $(FUZZ_BIN): $(OUT)/%: $(OUT)/%.o $(FUZZ_SHARED_OBJ) $(FUZZ_MAIN) $(LIBTESTING) $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
-	@echo "LD   $@"
-	@$(CC) $(LDSAN) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(LIBTESTING) $(LIBHOUSE) $(LIBUDP) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
+	$(LINK)
 
 -include $(FUZZ_SRC:%.c=$(OUT)/%.d) $(FUZZ_SHARED_OBJ:.o=.d) $(OUT)/tests/fuzz/replay.d $(OUT)/tests/fuzz/seeds.d
 
 .PHONY: fuzz-programs
 fuzz-programs: $(FUZZ_BIN) $(if $(filter fuzz%,$(VARIANT)),,$(OUT)/tests/fuzz/seeds)
 
-.PHONY: fuzz
-fuzz: EXTRAS := fuzz
-fuzz: setup ## fuzz each harness of tests/fuzz/ for SECONDS=60 (RUNS=N, ONLY=NAME): clang, libFuzzer, ASan, UBSan
-	@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=fuzz fuzz-programs
-	@scripts/fuzz.sh run "$(SECONDS)" "$(RUNS)" "$(ONLY)"
-
 # Inputs from real exchanges, for harnesses whose inputs are what goes over the wire.
 $(OUT)/tests/fuzz/seeds: $(OUT)/tests/fuzz/seeds.o $(OUT)/tests/fuzz/repeatable.o $(LIBTESTING) $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
-	@echo "LD   $@"
-	@$(CC) $(LDSAN) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(LIBTESTING) $(LIBHOUSE) $(LIBUDP) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
+	$(LINK)
 
-.PHONY: fuzz-seeds
-fuzz-seeds: setup ## write inputs from real exchanges into build/fuzz/NAME/found
-	@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=asan build/asan/tests/fuzz/seeds
-	@build/asan/tests/fuzz/seeds build/fuzz
-
-.PHONY: fuzz-merge
-fuzz-merge: EXTRAS := fuzz
-fuzz-merge: setup ## take what the fuzzers found into tests/fuzz/corpus, minimised (ONLY=NAME)
-	@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=fuzz fuzz-programs
-	@scripts/fuzz.sh merge "$(ONLY)"
-
-.PHONY: fuzz-coverage
-fuzz-coverage: EXTRAS := fuzz
-fuzz-coverage: setup ## which lines the corpora of tests/fuzz/ reach: a table by folder and file
-	@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=fuzz-coverage fuzz-programs
-	@scripts/fuzz.sh coverage
+## run, seeds (inputs from real exchanges into build/fuzz/NAME/found), or merge (what was found into tests/fuzz/corpus)
+DO ?= run
+## run: seconds for each harness
+SECONDS ?= 60
+## run: inputs for each harness; -1: no limit
+RUNS ?= -1
+## run, merge: this harness alone
+ONLY ?=
+$(call check,fuzz,DO,run seeds merge)
+.PHONY: fuzz
+fuzz: EXTRAS := $(if $(filter seeds,$(DO)),,fuzz)
+fuzz: setup ## fuzz each harness of tests/fuzz/ by clang, libFuzzer, ASan and UBSan
+	@$(MAKE) --no-print-directory -j$(JOBS) $(if $(filter seeds,$(DO)),VARIANT=asan build/asan/tests/fuzz/seeds,VARIANT=fuzz fuzz-programs)
+	@$(if $(filter seeds,$(DO)),build/asan/tests/fuzz/seeds build/fuzz,scripts/fuzz.sh $(DO) "$(ONLY)" "$(SECONDS)" "$(RUNS)")

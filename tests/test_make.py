@@ -1,0 +1,47 @@
+"""The targets of `make` and their variables."""
+
+import re
+import subprocess
+
+import pytest
+
+from conftest import good
+from railyard.base.paths import ROOT
+
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+MOVED = re.findall(r"^NOW_(\S+) := (\S+) (.*)$", MAKEFILE, re.MULTILINE)
+
+
+def make(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["make", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def explained() -> dict[str, set[str]]:
+    """The variables of each target, as `make help` prints them."""
+    targets: dict[str, set[str]] = {}
+    for line in good(make("--no-print-directory", "help")).stdout.splitlines():
+        if match := re.match(r" {6}([A-Z_]+)=.* \S", line):
+            targets[list(targets)[-1]].add(match[1])
+        elif match := re.match(r"  ([a-z-]+) +\S", line):
+            targets[match[1]] = set()
+    return targets
+
+
+@pytest.mark.parametrize(
+    ("target", "value"),
+    [("test", "PART=x"), ("test", "PART="), ("fuzz", "DO=run merge"), ("coverage", "COVER=c x"), ("docker", "IMAGE=x")],
+)
+def test_a_value_that_a_variable_does_not_take_is_refused_before_anything_is_done(target: str, value: str) -> None:
+    done = make(target, value)
+    name, _, given = value.partition("=")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(rf"\S+ \*\*\* make {target}: {name} takes .*, not '{given}'\.  Stop\.\n", done.stderr)
+    assert name in explained()[target]
+
+
+@pytest.mark.parametrize(("old", "target", "value"), MOVED)
+def test_a_target_that_is_a_value_now_names_it(old: str, target: str, value: str) -> None:
+    done = make(old)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"`make {old}` is `make {target} {value}` now.  Stop." in done.stderr
+    assert old not in explained() and value.partition("=")[0] in explained()[target]
