@@ -9,7 +9,8 @@ import yaml
 
 from railyard.base.jsonl import read_jsonl
 from railyard.cli.traces import ModelName
-from railyard.traces import pair_stats, sha256_file, trace_stats
+from railyard.studies.study import find_study
+from railyard.traces import sha256_file
 from railyard.traces.delay import rtt_over_time
 from railyard.traces.generate import GeneratedPair, index_entry, pair_files, read_parameters, write_pair
 from railyard.traces.index import entry_data, read_index
@@ -18,7 +19,6 @@ from railyard.traces.links import link_defaults
 from railyard.traces.model import PathOpportunities, generate_opportunities
 from railyard.traces.parameters import DipLevel, MobilityModel
 from railyard.traces.presets import mobility_models
-from railyard.traces.stats import dip_runs, rtt_stats
 from railyard.traces.trace import Trace, TraceError
 from sim_program import simulate
 from trace_files import GENERATED, in_memory, railyard_traces, write
@@ -144,124 +144,122 @@ def test_the_command_line_offers_every_model() -> None:
     assert {model.value for model in ModelName} == set(mobility_models())
 
 
-# Target and tolerance, both in the unit of the statistic, for the average over the seeds; lengths and spacing of dips
-# are of all dips of all seeds together. The targets are measured on recorded traces (docs/reference/traces.md); a range
-# of targets is written as its middle, half of its width being part of the tolerance.
-Targets = dict[str, tuple[float, float]]
-MEASURED: dict[tuple[str, str], Targets] = {
+GENERATOR = find_study("generator")
+SETTINGS = GENERATOR.settings("default", {})
+"""Its `measured` has the figures of recorded traces."""
+SEEDS = range(SETTINGS.first_seed, SETTINGS.first_seed + SETTINGS.seeds)
+BOTH = GENERATOR.code.BOTH
+# How far from the middle of what was measured a model's statistics may be, in the statistic's unit.
+TOLERANCES: dict[tuple[str, str], dict[str, float]] = {
     ("hsr", "lte"): {
-        "mean_mbps": (10.7, 1.2),
-        "cv": (0.93, 0.1),
-        "ln_mu": (1.80, 0.25),
-        "ln_sigma": (1.42, 0.12),
-        "autocorrelation_s": (3, 0.7),
-        "below_1mbps": (0.20, 0.035),
-        "dip_p50_s": (1, 2),
-        "dip_p90_s": (9, 2),
-        "dip_max_s": (18, 6),
-        "dip_spacing_s": (14, 2),
-        "gaps_per_minute": (3.5, 1),
+        "mean_mbps": 1.2,
+        "cv": 0.1,
+        "ln_mu": 0.25,
+        "ln_sigma": 0.12,
+        "autocorrelation_s": 0.7,
+        "below_1mbps": 0.035,
+        "dip_p50_s": 2,
+        "dip_p90_s": 2,
+        "dip_max_s": 6,
+        "dip_spacing_s": 2,
+        "gaps_per_minute": 1,
     },
     ("hsr", "wifi"): {
-        "mean_mbps": (5.0, 0.6),
-        "cv": (0.96, 0.12),
-        "ln_mu": (1.07, 0.15),
-        "ln_sigma": (1.21, 0.1),
-        "autocorrelation_s": (3.5, 0.7),
-        "below_1mbps": (0.19, 0.03),
-        "dip_p50_s": (1, 1),
-        "dip_p90_s": (6, 1.5),
-        "dip_max_s": (12, 5),
-        "dip_spacing_s": (6, 4),
-        "gaps_per_minute": (18.4, 3),
-        "silent_share": (0.124, 0.03),
-        "empty_100ms": (0.128, 0.03),
+        "mean_mbps": 0.6,
+        "cv": 0.12,
+        "ln_mu": 0.15,
+        "ln_sigma": 0.1,
+        "autocorrelation_s": 0.7,
+        "below_1mbps": 0.03,
+        "dip_p50_s": 1,
+        "dip_p90_s": 1.5,
+        "dip_max_s": 5,
+        "dip_spacing_s": 4,
+        "gaps_per_minute": 3,
+        "silent_share": 0.03,
+        "empty_100ms": 0.03,
     },
     ("subway", "lte"): {
-        "mean_mbps": (10.2, 1.2),
-        "cv": (0.73, 0.08),
-        "ln_mu": (1.93, 0.15),
-        "ln_sigma": (1.04, 0.12),
-        "autocorrelation_s": (10, 2.5),
-        "dip_p50_s": (2, 0.5),
-        "dip_p90_s": (3, 1),
-        "dip_max_s": (4, 6),
-        "empty_100ms": (0.042, 0.01),
-        "gaps_per_minute": (6.1, 1),
+        "mean_mbps": 1.2,
+        "cv": 0.08,
+        "ln_mu": 0.15,
+        "ln_sigma": 0.12,
+        "autocorrelation_s": 2.5,
+        "dip_p50_s": 0.5,
+        "dip_p90_s": 1,
+        "dip_max_s": 6,
+        "empty_100ms": 0.01,
+        "gaps_per_minute": 1,
+        "rtt_p50_ms": 10,
     },
     ("subway", "wifi"): {
-        "mean_mbps": (5.0, 0.6),
-        "cv": (0.72, 0.15),
-        "ln_mu": (1.43, 0.15),
-        "ln_sigma": (0.92, 0.06),
-        "autocorrelation_s": (16, 8),
-        "dip_p50_s": (1.25, 1),
-        "dip_p90_s": (8, 3),
-        "dip_max_s": (17, 8),
-        "empty_100ms": (0.16, 0.07),
-        "gaps_per_minute": (11.4, 1.5),
+        "mean_mbps": 0.6,
+        "cv": 0.15,
+        "ln_mu": 0.15,
+        "ln_sigma": 0.06,
+        "autocorrelation_s": 8,
+        "dip_p50_s": 1,
+        "dip_p90_s": 3,
+        "dip_max_s": 8,
+        "empty_100ms": 0.07,
+        "gaps_per_minute": 1.5,
     },
-    # The middle of two recorded walks, and the distance from it to each.
     ("walking", "wifi"): {
-        "mean_mbps": (28.2, 4),
-        "cv": (0.94, 0.22),
-        "ln_mu": (2.73, 0.25),
-        "ln_sigma": (1.81, 0.2),
-        "autocorrelation_s": (8, 3),
-        "below_1mbps": (0.20, 0.04),
-        "dip_p90_s": (10.4, 2),
-        "dip_max_s": (13, 5),
-        "empty_100ms": (0.15, 0.03),
-        "gaps_per_minute": (4.2, 1.5),
+        "mean_mbps": 4,
+        "cv": 0.22,
+        "ln_mu": 0.25,
+        "ln_sigma": 0.2,
+        "autocorrelation_s": 3,
+        "below_1mbps": 0.04,
+        "dip_p90_s": 2,
+        "dip_max_s": 5,
+        "empty_100ms": 0.03,
+        "gaps_per_minute": 1.5,
+        "rtt_p50_ms": 4,
     },
     ("walking", "lte"): {
-        "mean_mbps": (27.6, 17),
-        "cv": (0.68, 0.35),
-        "below_1mbps": (0.075, 0.075),
-        "dip_p90_s": (7.9, 3),
-        "empty_100ms": (0.046, 0.046),
+        "mean_mbps": 17,
+        "cv": 0.35,
+        "below_1mbps": 0.075,
+        "dip_p90_s": 3,
+        "empty_100ms": 0.046,
+        "rtt_p50_ms": 10,
     },
-    # One recorded drive with a fast cellular path, and another with a slow one.
     ("driving-nsa", "5g"): {
-        "mean_mbps": (47.4, 5),
-        "cv": (0.60, 0.1),
-        "ln_mu": (3.58, 0.2),
-        "ln_sigma": (0.90, 0.25),
-        "autocorrelation_s": (12.2, 4),
-        "below_1mbps": (0.011, 0.01),
-        "empty_100ms": (0.022, 0.015),
-        "gaps_per_minute": (1.3, 2),
+        "mean_mbps": 5,
+        "cv": 0.1,
+        "ln_mu": 0.2,
+        "ln_sigma": 0.25,
+        "autocorrelation_s": 4,
+        "below_1mbps": 0.01,
+        "empty_100ms": 0.015,
+        "gaps_per_minute": 2,
     },
     ("driving-nsa", "lte"): {
-        "mean_mbps": (11.3, 1.2),
-        "cv": (0.71, 0.1),
-        "ln_mu": (2.22, 0.15),
-        "ln_sigma": (0.78, 0.12),
-        "autocorrelation_s": (6.0, 1.5),
-        "below_1mbps": (0.05, 0.02),
-        "dip_p50_s": (1.5, 1),
-        "dip_p90_s": (2, 1),
-        "empty_100ms": (0.104, 0.03),
-        "gaps_per_minute": (8, 1.5),
+        "mean_mbps": 1.2,
+        "cv": 0.1,
+        "ln_mu": 0.15,
+        "ln_sigma": 0.12,
+        "autocorrelation_s": 1.5,
+        "below_1mbps": 0.02,
+        "dip_p50_s": 1,
+        "dip_p90_s": 1,
+        "empty_100ms": 0.03,
+        "gaps_per_minute": 1.5,
     },
+    ("driving-sa", "5g"): {"rtt_p50_ms": 5},
+    ("hsr", BOTH): {"rate_correlation": 0.155, "both_in_dip": 0.015},
+    ("subway", BOTH): {"rate_correlation": 0.155},
+    ("walking", BOTH): {"rate_correlation": 0.75, "both_in_dip": 0.04},
+    ("driving-nsa", BOTH): {"rate_correlation": 0.6},
 }
-PAIRS: dict[str, Targets] = {
-    "hsr": {"rate_correlation": (0.205, 0.155), "both_in_dip": (0.064, 0.015)},
-    "subway": {"rate_correlation": (0.205, 0.155)},
-    "walking": {"rate_correlation": (-0.39, 0.75), "both_in_dip": (0.04, 0.04)},
-    "driving-nsa": {"rate_correlation": (0.5, 0.36)},
+# Of the model: what was measured on trains are two medians a path.
+RTT_MS: dict[str, dict[str, tuple[float, float]]] = {
+    "lte": {"p25": (54, 4), "p50": (60, 5), "p75": (71, 8), "max": (2500, 500)},
+    "wifi": {"p25": (76, 6), "p50": (90, 7), "p75": (108, 8), "max": (2500, 500)},
 }
-RTT_MS: dict[tuple[str, str], Targets] = {
-    ("hsr", "lte"): {"p25": (54, 4), "p50": (60, 5), "p75": (71, 8), "max": (2500, 500)},
-    ("hsr", "wifi"): {"p25": (76, 6), "p50": (90, 7), "p75": (108, 8), "max": (2500, 500)},
-    ("subway", "lte"): {"p50": (73.2, 10)},
-    ("walking", "wifi"): {"p50": (30.5, 4)},
-    ("walking", "lte"): {"p50": (73.2, 10)},
-    ("driving-sa", "5g"): {"p50": (51, 5)},
-}
-SEEDS = range(1000, 1012)
-DURATION_S = 300
 Drawn = dict[str, list[dict[str, PathOpportunities]]]
+Statistics = dict[str, dict[str, dict[str, list[float]]]]
 
 
 def trace_of(path: PathOpportunities) -> Trace:
@@ -274,64 +272,54 @@ def generated(model: MobilityModel, seed: int, duration_s: int) -> dict[str, Pat
 
 @pytest.fixture(scope="module")
 def drawn() -> Drawn:
-    return {
-        name: [generated(model, seed, DURATION_S) for seed in (SEEDS[:2] if name == "driving-sa" else SEEDS)]
-        for name, model in mobility_models().items()
-    }
+    models = mobility_models().items()
+    return {name: [generated(model, seed, SETTINGS.duration_s) for seed in SEEDS] for name, model in models}
 
 
-def assert_near(found: dict[str, float], targets: Targets) -> None:
-    for statistic, (target, tolerance) in targets.items():
-        assert found[statistic] == pytest.approx(target, abs=tolerance), statistic
+@pytest.fixture(scope="module")
+def statistics(drawn: Drawn) -> Statistics:
+    return {model: GENERATOR.code.statistics(paths) for model, paths in drawn.items()}
 
 
-@pytest.mark.parametrize(("model", "path"), MEASURED)
-def test_the_model_has_the_statistics_of_recorded_traces(model: str, path: str, drawn: Drawn) -> None:
-    traces = [trace_of(paths[path]) for paths in drawn[model]]
-    stats = [vars(trace_stats(trace)) for trace in traces]
-    found = {name: float(np.mean([of_seed[name] for of_seed in stats])) for name in stats[0] if name != "dips"}
-    runs = [dip_runs(trace.rate_mbps(1000)) for trace in traces]
-    p50, p90, longest = np.percentile(np.concatenate([lengths for _, lengths in runs]), [50, 90, 100])
-    spacing = float(np.median(np.concatenate([np.diff(starts) for starts, _ in runs])))
-    found |= {"dip_p50_s": p50, "dip_p90_s": p90, "dip_max_s": longest, "dip_spacing_s": spacing}
-    assert_near(found, MEASURED[model, path])
+@pytest.mark.parametrize(("model", "path"), TOLERANCES)
+def test_the_model_has_the_statistics_of_recorded_traces(model: str, path: str, statistics: Statistics) -> None:
+    for statistic, tolerance in TOLERANCES[model, path].items():
+        measured = SETTINGS.measured[model][path][statistic]
+        middle = (min(measured) + max(measured)) / 2
+        assert statistics[model][path][statistic] == pytest.approx([middle], abs=tolerance), statistic
 
 
-CAPTURES: dict[tuple[str, str], tuple[float, ...]] = {
-    ("hsr", "wifi"): (9.7, 27.2),
-    ("hsr", "lte"): (1.8, 4.4),
-    ("subway", "wifi"): (11.3, 13.2),
-    ("subway", "lte"): (3.9, 9.0),
-}
-"""Silences of 200 ms or more a minute, of each packet-level capture; most of them last 100 s."""
+def test_the_page_has_the_statistics_of_these_models(statistics: Statistics) -> None:
+    kept = GENERATOR.kept("default").data.drawn
+    for model, paths in statistics.items():
+        for path, of_path in paths.items():
+            assert kept[model][path] == {name: pytest.approx(values) for name, values in of_path.items()}, (model, path)
 
 
-@pytest.mark.parametrize(("model", "path"), CAPTURES)
+CAPTURED = [(model, path) for model, paths in SETTINGS.measured.items() for path in paths
+            if "gaps_per_minute_of_100_s" in paths[path]]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "path"), CAPTURED)
 def test_captures_are_within_what_the_model_draws(model: str, path: str, drawn: Drawn) -> None:
-    counts = []
-    for paths in drawn[model]:
-        times = paths[path].down
-        ends = times[np.diff(times, prepend=0) >= 200]
-        counts += [((ends >= start) & (ends < start + 100_000)).sum() * 0.6 for start in (0, 100_000, 200_000)]
+    counts = [count for paths in drawn[model] for count in GENERATOR.code.gaps_of_pieces(paths[path])]
+    captures = SETTINGS.measured[model][path]["gaps_per_minute_of_100_s"]
     low, high = min(counts), max(counts)
-    assert all(low <= measured <= high for measured in CAPTURES[model, path]), (low, high)
-    assert high < 2 * max(CAPTURES[model, path]), "and not within because anything is"
+    assert all(low <= measured <= high for measured in captures), (low, high)
+    assert high < 2 * max(captures), "and not within because anything is"
 
 
-@pytest.mark.parametrize("model", PAIRS)
-def test_the_paths_of_a_model_go_together_as_recorded_ones_do(model: str, drawn: Drawn) -> None:
-    together = [vars(pair_stats(*(trace_of(path) for path in paths.values()))) for paths in drawn[model]]
-    found = {name: float(np.mean([of_seed[name] for of_seed in together])) for name in together[0]}
-    assert_near(found, PAIRS[model])
-    assert found["both_in_dip"] >= 1.2 * found["both_in_dip_if_independent"], "tunnels silence both"
+@pytest.mark.parametrize("model", ["hsr", "subway", "walking", "driving-nsa"])
+def test_tunnels_silence_both_paths_of_a_model(model: str, statistics: Statistics) -> None:
+    both = statistics[model][BOTH]
+    assert both["both_in_dip"][0] >= 1.2 * both["both_in_dip_if_independent"][0]
 
 
-@pytest.mark.parametrize(("model", "path"), RTT_MS)
-def test_the_model_has_the_rtt_of_measured_paths(model: str, path: str, drawn: Drawn) -> None:
-    rtt_ms = [paths[path].rtt_ms for paths in drawn[model]]
-    stats = rtt_stats(np.concatenate([rtt for rtt in rtt_ms if rtt is not None]))
-    found = {"p25": stats.p25_ms, "p50": stats.p50_ms, "p75": stats.p75_ms, "max": stats.max_ms}
-    assert_near(found, RTT_MS[model, path])
+@pytest.mark.parametrize("path", RTT_MS)
+def test_the_rtt_on_a_train_is_that_of_its_model(path: str, statistics: Statistics) -> None:
+    for quantile, (target, tolerance) in RTT_MS[path].items():
+        found = statistics["hsr"][path][f"rtt_{quantile}_ms"]
+        assert found == pytest.approx([target], abs=tolerance), quantile
 
 
 def test_handoffs_of_the_lte_path_on_the_train_are_near_periodic_and_those_of_the_other_path_are_not() -> None:
@@ -339,7 +327,7 @@ def test_handoffs_of_the_lte_path_on_the_train_are_near_periodic_and_those_of_th
         spacings: list[float] = []
         model = next(candidate for candidate in mobility_models()["hsr"].paths if candidate.name == path)
         for seed in SEEDS:
-            rate = trace_of(generated(mobility_models()["hsr"], seed, DURATION_S)[path]).rate_mbps(1000)
+            rate = trace_of(generated(mobility_models()["hsr"], seed, SETTINGS.duration_s)[path]).rate_mbps(1000)
             low = rate < model.body.median_mbps / 5
             spacings += np.diff(np.flatnonzero(np.diff(low.astype(int)) == 1)).tolist()
         return float(np.std(spacings) / np.mean(spacings))
