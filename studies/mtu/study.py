@@ -1,0 +1,95 @@
+"""The sizes of UDP payload that a server finds while a client downloads through a router, whose link to the client has
+the MTU. As root: server, router and client have namespaces of their own. An MTU beyond Ethernet's is that of the
+loopback interface of one namespace."""
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pydantic import Field
+
+from railyard.base.errors import UserError
+from railyard.base.paths import program
+from railyard.experiment.model import Strict
+from railyard.studies.study import Data, markdown
+
+ETHERNET = 1500
+BYTES = 10_000_000
+FIRST_BYTES = 1200  # the size before any is found
+ROUTED = (("server", "10.99.1.1", "10.99.1.2"), ("client", "10.99.2.1", "10.99.2.2"))
+
+
+class Settings(Strict):
+    mtus: list[int] = Field(min_length=1)
+
+
+class Measured(Data):
+    found: dict[int, list[int]]  # sizes of UDP payload in order, by MTU, bytes
+
+
+def measure(settings: Settings) -> Measured:
+    if os.geteuid() != 0:
+        raise UserError("mtu makes network namespaces; run it as root.")
+    return Measured(found={mtu: sizes(mtu) for mtu in settings.mtus})
+
+
+def run(*words: str | Path) -> None:
+    subprocess.run(words, check=True, capture_output=True)
+
+
+@contextmanager
+def namespaces(mtu: int) -> Iterator[tuple[str, str]]:
+    """Those of a server and of a client, with a router's between them."""
+    tag = f"mtu{os.getpid()}"
+    names = router, *ends = [f"{tag}-{name}" for name in ("router", "server", "client")]
+    try:
+        for name in names:
+            run("ip", "netns", "add", name)
+            run("ip", "-n", name, "link", "set", "lo", "up")
+        for name, (side, own, gateway) in zip(ends, ROUTED, strict=True):
+            run(*f"ip link add {side} netns {router} type veth peer name wire netns {name}".split())
+            for where, device, address in ((name, "wire", own), (router, side, gateway)):
+                run("ip", "-n", where, "address", "add", f"{address}/24", "dev", device)
+                run("ip", "-n", where, "link", "set", device, "mtu", str(ETHERNET if side == "server" else mtu), "up")
+            run("ip", "-n", name, "route", "add", "default", "via", gateway)
+        run("ip", "netns", "exec", router, "sysctl", "-qw", "net.ipv4.ip_forward=1")
+        yield ends[0], ends[1]
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
+
+
+def sizes(mtu: int) -> list[int]:
+    with namespaces(min(mtu, ETHERNET)) as (server, client), tempfile.TemporaryDirectory(prefix="railyard-") as name:
+        if mtu <= ETHERNET:
+            return found(server, client, ROUTED[0][1], Path(name))
+        run("ip", "-n", server, "link", "set", "lo", "mtu", str(mtu))
+        return found(server, server, "127.0.0.1", Path(name))
+
+
+def found(server_in: str, client_in: str, address: str, qlogs: Path) -> list[int]:
+    serve: list[str | Path] = ["ip", "netns", "exec", server_in, program("xlink-server")]
+    serve += ["--quic", "0.0.0.0:4433", "--qlog-dir", qlogs]
+    with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            if server.stdout is None or "listening" not in server.stdout.readline():
+                raise UserError("the server does not listen.")
+            url = f"https://{address}:4433/synthetic/{BYTES}"
+            run("ip", "netns", "exec", client_in, program("xlink-get"), "--insecure", url)
+        finally:
+            server.terminate()
+            server.wait(timeout=20)
+    events = [json.loads(line) for line in next(qlogs.iterdir()).read_text().split("\x1e")[1:]]
+    return [event["data"]["new"] for event in events if event.get("name") == "quic:mtu_updated"]
+
+
+def tables(measured: Measured) -> Iterator[tuple[str, str]]:
+    rows = [
+        [str(mtu), str(sizes[-1] if sizes else FIRST_BYTES), " → ".join(map(str, sizes)) or "none"]
+        for mtu, sizes in measured.found.items()
+    ]
+    yield "found", markdown(["MTU of the link", "UDP payload", "as it was found"], rows)
