@@ -20,12 +20,11 @@ from railyard.stats.statistics import ks_distance
 from railyard.studies.claims import judge
 from railyard.studies.study import find_study
 from railyard.studies.validation import distances, models, page
-from railyard.studies.validation.downloads import Download, even, fit, odd, packets_of, read_downloads
+from railyard.studies.validation.downloads import LIVE, Download, even, fit, odd, packets_of, read_downloads
 from railyard.traces.index import Pair, PairPath
 from railyard.traces.light import read_light_trace
 from railyard.traces.trace import format_trace, read_trace
 
-LIVE = find_study("validate").code.LIVE
 HEADER = (
     "frame.time_epoch,ip.src,ip.dst,tcp.srcport,tcp.dstport,tcp.seq,tcp.ack,tcp.len,tcp.flags,"
     "tcp.analysis.bytes_in_flight,tcp.analysis.ack_rtt,tcp.options.mptcp.rawdataack,tcp.options.mptcp.rawdataseqno"

@@ -17,12 +17,15 @@ import yaml
 from pydantic import Field
 
 from railyard.base.errors import UserError
+from railyard.base.lists import grouped
 from railyard.experiment.model import Strict
 from railyard.figures import rows
 from railyard.figures.figure import Quantile
 from railyard.results.linklog.read import read_link_log
 from railyard.results.records import Run, load_campaign
 from railyard.studies.study import Data, markdown
+from railyard.studies.validation.downloads import live_archive
+from railyard.traces.convert.archive import streams
 from railyard.traces.convert.capacity import from_bins, opportunities
 from railyard.traces.convert.recipe import TraceRecipe
 from railyard.traces.convert.run import convert_trace
@@ -71,7 +74,7 @@ RECORDINGS = (
 
 
 class Settings(Strict):
-    captures: Path | None = None  # the folder elephant/ of superlitong/hsr_mptcp; None: without these
+    live: Path | None = None  # folder, tar or zip archive of superlitong/hsr_mptcp; None: on RAILYARD_TRACE_PATH
     held_out: list[str] | None = None  # None: all that may be
     bins_ms: list[int]
     seeds: list[int]  # of restored versions
@@ -116,22 +119,21 @@ class Measured(Data):
 
 
 def measure(settings: Settings) -> Measured:
-    recordings = [one for one in RECORDINGS if settings.captures is not None or not one.address]
-    known = [one.name for one in recordings if one.held_out]
+    known = [one.name for one in RECORDINGS if one.held_out]
     names = known if settings.held_out is None else settings.held_out
     if unknown := sorted({*names} - {*known}):
-        raise UserError(
-            f"no recording that can be held out here is called '{unknown[0]}'; there are {', '.join(known)}."
-        )
+        raise UserError(f"no recording that can be held out is called '{unknown[0]}'; there are {', '.join(known)}.")
+    live = live_archive(settings.live)
     with ExitStack() as stack:
         out = settings.out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="railyard-")))
         out = out.resolve()
         out.mkdir(parents=True, exist_ok=True)
-        files = {one.name: original(one, settings.captures, out) for one in recordings}
+        unpack([one.file for one in RECORDINGS if one.address], live, out)
+        files = {one.name: original(one, out) for one in RECORDINGS}
         if settings.tcp_starts is not None:
-            tcp = [of_tcp(one, files, queue, settings.tcp_starts, out) for one in recordings for queue in QUEUES]
+            tcp = [of_tcp(one, files, queue, settings.tcp_starts, out) for one in RECORDINGS for queue in QUEUES]
             return Measured(statistics=[], tcp=tcp)
-        held_out = [one for one in recordings if one.name in names]
+        held_out = [one for one in RECORDINGS if one.name in names]
         return Measured(statistics=[row for one in held_out for row in rows_of(one, files, settings, out)], tcp=[])
 
 
@@ -163,10 +165,16 @@ def collected(name: str) -> Path:
     raise UserError(f"there is no {name} on RAILYARD_TRACE_PATH; add the collection of recorded traces to it")
 
 
-def original(one: Recording, captures: Path | None, out: Path) -> Path:
+def unpack(names: list[str], live: Path, out: Path) -> None:
+    with streams(live, lambda name: Path(name).name in names) as files:
+        for name, content in files:
+            (out / Path(name).name).write_bytes(content.read())
+
+
+def original(one: Recording, out: Path) -> Path:
     """The recording as a trace, packet by packet."""
     target = out / f"{one.name}.original"
-    source = captures / one.file if captures is not None and one.address else collected(one.file)
+    source = out / one.file if one.address else collected(one.file)
     options = {"file": str(source), "from": "tshark" if one.address else "mahimahi", "duration_s": one.duration_s}
     recipe = TraceRecipe.model_validate(options | {"address": one.address or None})
     target.write_bytes(convert_trace(source, recipe).data)
@@ -285,9 +293,12 @@ def tables(measured: Measured) -> Iterator[tuple[str, str]]:
     heads = ["held out", "bins, ms", "scheme", "version", *STATISTICS, "nearer"]
     yield "held-out", markdown(heads, [cells for row in measured.statistics for cells in _cells(row)], left=4)
     heads = ["bins, ms", "scheme", "version", *STATISTICS, "nearer", "verdict"]
-    kinds = dict.fromkeys((row.bins_ms, row.scheme) for row in measured.statistics)
-    of_kinds = ([row for row in measured.statistics if (row.bins_ms, row.scheme) == kind] for kind in kinds)
-    yield "errors", markdown(heads, [cells for alike in of_kinds for cells in _mean_cells(alike)], left=3)
+    kinds = grouped(((row.bins_ms, row.scheme), row) for row in measured.statistics)
+    yield "errors", markdown(heads, [cells for alike in kinds.values() for cells in _mean_cells(alike)], left=3)
+    heads = ["held out", "bins, ms", *(f"{name}: original, even, restored" for name in STATISTICS[:2])]
+    nearer = [f"nearer, `{scheme}`" for scheme in SCHEMES]
+    versions = grouped(((row.name, row.bins_ms), row) for row in measured.statistics)
+    yield "silences", markdown([*heads, *nearer], map(_silence_cells, versions.values()), left=6)
 
 
 def _cells(row: Statistics) -> Iterator[list[str]]:
@@ -296,6 +307,15 @@ def _cells(row: Statistics) -> Iterator[list[str]]:
     for name, values in versions.items():
         last = f"{row.nearer} of {len(STATISTICS)}" if name.startswith("restored") else ""
         yield [row.name, str(row.bins_ms), row.scheme, name, *(f"{value:.2f}" for value in values), last]
+
+
+def _silence_cells(alike: Sequence[Statistics]) -> list[str]:
+    """What a recording and its versions have of the first two statistics, which are the same under all schemes."""
+    row = alike[0]
+    of_versions = zip(row.original, row.even, np.array(row.restored).mean(axis=0), strict=True)
+    silences, empty, *_ = (", ".join(f"{value:.1f}" for value in values) for values in of_versions)
+    nearer = (f"{one.nearer} of {len(STATISTICS)}" for one in alike)
+    return [f"`{row.name}`", str(row.bins_ms), silences, empty, *nearer]
 
 
 def _mean_cells(alike: Sequence[Statistics]) -> Iterator[list[str]]:

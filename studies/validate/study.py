@@ -2,7 +2,6 @@
 protocol."""
 
 import hashlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,16 +20,15 @@ from railyard.studies.claims import Compared
 from railyard.studies.study import Data, tell
 from railyard.studies.validation import models, page
 from railyard.studies.validation.distances import QUANTILES
-from railyard.studies.validation.downloads import even, read_downloads
+from railyard.studies.validation.downloads import even, live_archive, read_downloads
 
-LIVE = Path("live", "hsr_mptcp.tar.xz")  # in a folder of RAILYARD_TRACE_PATH
 TRACES = ".validate-traces"  # in the folder of results: traces of constant rates, delay traces
 
 
 class Settings(Strict):
     repeats: int = Field(ge=1)  # emulated downloads for each live one
     seed: int = Field(ge=0)  # of pairs, places and intervals
-    live: Path | None = None  # folder, tar or zip archive of the downloads; None: LIVE
+    live: Path | None = None  # folder, tar or zip archive of the downloads; None: on RAILYARD_TRACE_PATH
     models: list[str] | None = None  # only these, and the reference
     jobs: int | None = Field(default=None, ge=1)  # None: one for each core
     out: Path | None = None  # folder of the results; None: results/validate
@@ -43,21 +41,8 @@ class Measured(Data):
     by: str
 
 
-def _live(named: Path | None) -> Path:
-    if named is not None:
-        return named
-    folders = [Path(name) for name in os.environ.get("RAILYARD_TRACE_PATH", "").split(":") if name]
-    archive = next((folder / LIVE for folder in folders if (folder / LIVE).is_file()), None)
-    if archive is None:
-        raise UserError(
-            "the live downloads are not at hand; get them by `railyard traces fetch hsr-mptcp`, and name the archive "
-            "with --set live=FILE."
-        )
-    return archive
-
-
 def measure(settings: Settings) -> Measured:
-    file = _live(settings.live)
+    file = live_archive(settings.live)
     downloads = read_downloads(file)
     unconditional, conditional = models.models(downloads)
     names = [one.name for one in (*unconditional, *conditional)]

@@ -17,7 +17,9 @@ from statistics import median
 from railyard.base.errors import UserError
 from railyard.base.words import printable
 from railyard.traces.convert.archive import streams
+from railyard.traces.library import search_path
 
+LIVE = Path("live", "hsr_mptcp.tar.xz")  # in a folder of RAILYARD_TRACE_PATH
 NAME = re.compile(r"client\.(\d{1,12})\.(\w{1,16})\.[^/]*\.D(\d{1,6})\.[^/.]*\.([UM])\d*\.pcap\.csv")
 TRANSFER = re.compile(r"client\.(\d{1,12})\.\w{1,16}\.[^/]*\.F\d{1,6}\.[^/.]*\.([UM])\d*\.pcap\.csv")
 CARRIERS = ("U", "M")
@@ -266,6 +268,19 @@ def _lists(path: Path, wanted: Callable[[str], object]) -> Iterator[tuple[str, l
         for name, stream in files:
             if wanted(Path(name).name):
                 yield Path(name).name, packets_of(printable(name), stream.read(MAX_FILE_BYTES + 1))
+
+
+def live_archive(named: Path | None) -> Path:
+    """The file or folder of the recordings: the one that is named, or LIVE. Raises UserError."""
+    if named is not None:
+        return named
+    archive = next((folder / LIVE for folder in search_path() if (folder / LIVE).is_file()), None)
+    if archive is None:
+        raise UserError(
+            "the live downloads are not at hand; get them by `railyard traces fetch hsr-mptcp`, and name the archive "
+            "with --set live=FILE."
+        )
+    return archive
 
 
 def read_downloads(path: Path) -> list[Download]:
