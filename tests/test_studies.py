@@ -106,6 +106,7 @@ def test_early_data_at_the_small_size(tmp_path: Path) -> None:
         ("fairness", "default"),
         ("fairness", "conditions"),
         ("gate-power", "default"),
+        ("paths", "default"),
     ],
 )
 def test_what_is_kept_is_what_its_command_gives(name: str, size: str) -> None:

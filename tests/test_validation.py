@@ -20,8 +20,18 @@ from railyard.stats.statistics import ks_distance
 from railyard.studies.claims import judge
 from railyard.studies.study import find_study
 from railyard.studies.validation import distances, models, page
-from railyard.studies.validation.downloads import LIVE, Download, even, fit, odd, packets_of, read_downloads
+from railyard.studies.validation.downloads import (
+    LIVE,
+    Download,
+    even,
+    fit,
+    live_archive,
+    odd,
+    packets_of,
+    read_downloads,
+)
 from railyard.traces.index import Pair, PairPath
+from railyard.traces.library import SEARCH_PATH_VARIABLE
 from railyard.traces.light import read_light_trace
 from railyard.traces.trace import format_trace, read_trace
 
@@ -241,6 +251,18 @@ def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
     done = railyard("study", "validate", "--set", f"live={tmp_path / '1'}")
     assert done.returncode == 2
     assert "no list of packets of a download in this folder, tar or zip archive" in done.stderr
+
+
+def test_the_archive_of_live_downloads_is_found_on_the_search_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(SEARCH_PATH_VARIABLE, f"{tmp_path / 'empty'}:{tmp_path}")
+    with pytest.raises(UserError, match="railyard traces fetch hsr-mptcp"):
+        live_archive(None)
+    (tmp_path / LIVE).parent.mkdir()
+    (tmp_path / LIVE).touch()
+    assert live_archive(None) == tmp_path / LIVE
+    assert live_archive(tmp_path / "named") == tmp_path / "named"
 
 
 @needs_live
