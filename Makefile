@@ -430,14 +430,9 @@ bench-instructions: setup ## count the instructions of ten fixed jobs under call
 	@.venv/bin/python bench/instructions.py $(if $(AGAINST),--against $(AGAINST))
 
 .PHONY: bench
-bench: setup ## measure the simulator, links, endpoints with many connections, relays, bulk transfers and mpshell
+bench: setup ## measure the simulator and links, endpoints with many connections, bulk transfers and relays, and mpshell
 	@$(MAKE) --no-print-directory -j$(JOBS) build
-	@.venv/bin/python bench/sim.py
-	@.venv/bin/python bench/links.py
-	@.venv/bin/python bench/connections.py
-	@.venv/bin/python bench/relays.py
-	@.venv/bin/python bench/bulk.py
-	@.venv/bin/python bench/mpshell.py
+	@for study in simulator-speed connections 'bulk --size loopback' mpshell-lateness; do .venv/bin/railyard study $$study || exit; done
 
 SIZE ?= default
 .PHONY: report

@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -23,16 +22,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from railyard.base.errors import UserError, reported_by
 from railyard.base.paths import ROOT
+from railyard.studies.machine import WAIT_S, build, count_of, counted, git, tree_of
 
 LIMIT = 0.02
 RESULTS = ROOT / "docs" / "results"
 STORED = RESULTS / "instructions.json"
 PAGE = RESULTS / "speed.md"
-# callgrind counts each byte of a `rep movsb`, but vector copies as single instructions.
-VALGRIND_ENV = {"GLIBC_TUNABLES": "glibc.cpu.x86_rep_movsb_threshold=1000000000"}
-PYTHON_ENV = {"PYTHONHASHSEED": "0"}
-WAIT_S = 900
 BULK_BYTES = 8_000_000
 PORT = 24433
 Count = Callable[[Path, Path], int]  # counts for a tree, in a folder
@@ -44,35 +41,6 @@ class Job:
     about: str
     count: Count
     programs: tuple[str, ...] = ("xlink-sim",)
-
-
-def counted(command: list[str | Path], folder: Path, tree: Path, profile: str = "/dev/null") -> subprocess.Popen[str]:
-    """Starts a program under callgrind."""
-    callgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={profile}", f"--log-file={folder / 'count'}"]
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("RAILYARD", "COV", "PYTHON"))
-    }
-    return subprocess.Popen(
-        [*callgrind, *map(str, command)],
-        env=environment | VALGRIND_ENV | PYTHON_ENV,
-        cwd=tree,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def count_of(process: subprocess.Popen[str], folder: Path, codes: tuple[int, ...] = (0,)) -> int:
-    """Waits for the end of a program and returns its instructions."""
-    try:
-        _, said = process.communicate(timeout=WAIT_S)
-    finally:
-        process.kill()
-    log = (folder / "count").read_text()
-    match = re.search(r"refs:\s+([\d,]+)", log)
-    if process.returncode not in codes or match is None:
-        raise SystemExit(f"bench-instructions: {process.args!r} ended with {process.returncode}: {said or log}")
-    return int(match[1].replace(",", ""))
 
 
 def sim_command(tree: Path, folder: Path, paths: int, seconds: int, **members: Any) -> list[str | Path]:
@@ -110,13 +78,13 @@ def transfer(which: str, size: int) -> Count:
         server = start(serve, folder, tree)
         try:
             if server.stdout is None or "listening" not in server.stdout.readline():
-                raise SystemExit(f"bench-instructions: the server does not listen: {server.communicate()[1]}")
+                raise UserError(f"the server does not listen: {server.communicate()[1]}")
             client = (plain if which == "server" else counted)(fetch, folder, tree)
             if which == "client":
                 return count_of(client, folder)
             _, said = client.communicate(timeout=WAIT_S)
             if client.returncode != 0:
-                raise SystemExit(f"bench-instructions: {fetch} ended with {client.returncode}: {said}")
+                raise UserError(f"{fetch} ended with {client.returncode}: {said}")
             server.send_signal(signal.SIGTERM)
             return count_of(server, folder, (0, -signal.SIGTERM))
         finally:
@@ -169,30 +137,8 @@ JOBS = (
 )
 
 
-def tree_of(revision: str) -> Path:
-    tree = ROOT / "build" / "bench" / revision
-    if not tree.exists():
-        tree.mkdir(parents=True)
-        packed = subprocess.run(["git", "archive", revision], cwd=ROOT, stdout=subprocess.PIPE, check=True)
-        subprocess.run(["tar", "-x", "-C", str(tree)], input=packed.stdout, check=True)
-    return tree
-
-
-def make(tree: Path, names: list[str]) -> None:
-    """Compiles the programs of these jobs. A revision may not have all programs yet."""
-    jobs = f"-j{len(os.sched_getaffinity(0))}"
-    targets = sorted({f"build/bin/{program}" for job in JOBS if job.name in names for program in job.programs})
-    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "VARIANT")}
-    done = subprocess.run(
-        ["make", "-s", "-k", jobs, *targets], cwd=tree, capture_output=True, text=True, check=False, env=environment
-    )
-    errors = [line for line in done.stderr.splitlines() if "Error" in line]
-    if done.returncode != 0 and (errors or tree == ROOT):
-        raise SystemExit(f"bench-instructions: {tree} could not be built: {done.stderr.strip()[-2000:]}")
-
-
 def counts_of(tree: Path, names: list[str]) -> dict[str, int]:
-    make(tree, names)
+    build(tree, (f"build/bin/{program}" for job in JOBS if job.name in names for program in job.programs))
     counts = {}
     for job in JOBS:
         if job.name in names and all((tree / "build/bin" / program).exists() for program in job.programs):
@@ -249,18 +195,6 @@ def grown(before: dict[str, int], after: dict[str, int]) -> list[str]:
 def reasons(messages: str) -> list[str]:
     """The reasons for costs in commit messages."""
     return re.findall(r"^Cost: (.+)$", messages, re.MULTILINE)
-
-
-def keep(name: str, document: Any) -> Path:
-    """Writes the figures of a benchmark to build/bench/NAME.json."""
-    file = ROOT / "build" / "bench" / f"{name}.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(document, indent=1) + "\n")
-    return file
-
-
-def git(*arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def table(after: dict[str, int], before: dict[str, dict[str, int]]) -> list[str]:
@@ -334,8 +268,6 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write docs/results/instructions.json and speed.md")
     parser.add_argument("jobs", nargs="*", metavar="JOB", help=f"of {', '.join(job.name for job in JOBS)}")
     options = parser.parse_args()
-    if shutil.which("valgrind") is None:
-        raise SystemExit("bench-instructions: valgrind is not there; install the Debian package valgrind.")
     if unknown := set(options.jobs) - {job.name for job in JOBS}:
         raise SystemExit(f"bench-instructions: there is no job {', '.join(sorted(unknown))}; --help names all.")
     if options.write and (options.jobs or not options.against):
@@ -358,4 +290,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with reported_by("bench-instructions"):
+        main()

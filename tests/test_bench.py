@@ -1,9 +1,8 @@
 """The benchmarks: what they compare is comparable, and what has grown is reported."""
 
-import contextlib
 import importlib.util
 import json
-import socket
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,8 @@ from types import ModuleType
 import pytest
 
 from railyard.base.paths import ROOT, program
-from railyard.run.runspec import certificate_command
+from railyard.studies.machine import Machine
+from railyard.studies.study import CODE, Measured, Study, find_study
 
 REQUESTS = 60
 
@@ -40,30 +40,62 @@ def test_the_bench_of_links_sends_what_it_is_told(keys: list[str]) -> None:
     assert wrong.returncode == 2 and '"x" is not one of up=TRACE' in wrong.stderr
 
 
-def bench(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"bench_{name}", ROOT / "bench" / f"{name}.py")
+@pytest.fixture(scope="module")
+def counts() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("bench_instructions", ROOT / "bench" / "instructions.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[f"bench_{name}"] = module
+    sys.modules["bench_instructions"] = module
     spec.loader.exec_module(module)
     return module
 
 
-@pytest.fixture(scope="module")
-def counts() -> ModuleType:
-    return bench("instructions")
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("bulk", ["figures", "ratios", "machine", "claims"]),
+        ("connections", ["cost", "machine"]),
+        pytest.param("mpshell-lateness", ["flows", "keep-awake", "machine"], marks=pytest.mark.privileged),
+        ("simulator-speed", ["videos", "paths", "players", "traces", "machine"]),
+    ],
+)
+def test_what_a_study_of_speed_keeps_reads_back_as_it_was_measured(name: str, parts: list[str], tmp_path: Path) -> None:
+    one = find_study(name)
+    measured = one.measure("small", {})
+    assert [part for part, _ in measured.parts() if part != "calls"] == parts  # strace may not be there
+    copy = Study(one.name, tmp_path, one.declared)
+    shutil.copy2(one.folder / CODE, tmp_path)
+    measured.write(copy.file("small"))
+    assert list(copy.kept("small").parts()) == list(measured.parts())
 
 
-def test_the_bench_of_stacks_takes_a_port_that_nobody_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(ROOT / "bench")
-    stacks = bench("stacks")
-    subprocess.run(certificate_command(tmp_path), check=True, capture_output=True)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams, socket.socket() as streams:
-        for taken in (datagrams, streams):
-            with contextlib.suppress(OSError):  # then somebody else has it
-                taken.bind(("", 4433))
-        for name, run in stacks.known(["libxlink", "tcp"]).items():
-            assert stacks.measure(run, stacks.Case(name, 1_000_000), tmp_path).mbps > 0
+def test_link_bench_takes_every_model_whose_cost_is_measured(tmp_path: Path) -> None:
+    code = find_study("simulator-speed").code
+    files = {name: tmp_path / name for name in code.FILES}
+    for name, file in files.items():
+        file.write_text(code.FILES[name])
+    for model, keys in code.LINKS.items():
+        command = [str(program("link-bench")), "100", *keys.format(**files).split()]
+        assert subprocess.run(command, capture_output=True, check=False).returncode == 0, model
+
+
+@pytest.mark.parametrize(
+    ("share", "turns", "verdict"), [(0.5, 9, "holds"), (0.9, 9, "does not hold"), (0.5, 5, "not decided")]
+)
+def test_a_goal_of_bulk_transfers_is_judged_on_ratios_of_the_same_turns(share: float, turns: int, verdict: str) -> None:
+    """Later turns have more load, more than the difference."""
+    study = find_study("bulk")
+    code = study.code
+    ours, theirs = (
+        [code.Turn(mbps=1, server_s_per_gb=load * factor, client_s_per_gb=1) for load, factor in enumerate(factors, 1)]
+        for factors in ([share + 0.01 * turn for turn in range(turns)], [1.0] * turns)
+    )
+    case = code.OfCase(links_mbps=None, turns={"libxlink": ours, "xquic,datagram=1420": theirs})
+    machine = Machine(model=None, cores=2, load_1min=(0, 0), by="")
+    data = code.Measured(cases={"loopback": case}, datagrams_a_call={}, missing=[], machine=machine)
+    rows = dict(Measured(study, None, data, "").parts())["claims"].splitlines()
+    [row] = [row for row in rows if row.startswith("| server CPU of libxlink / xquic,datagram=1420: below 0.7 | loop")]
+    assert row.endswith(f"] | {verdict} |")
 
 
 def test_a_job_that_takes_over_two_percent_more_instructions_has_grown(counts: ModuleType) -> None:

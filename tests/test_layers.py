@@ -31,6 +31,7 @@ STUDIES = (
     "request",
     "claims",
     "study",
+    "machine",
     "agreement",
     "coverage",
     "thresholds",

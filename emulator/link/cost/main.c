@@ -1,5 +1,6 @@
 /* link-bench PACKETS [KEY=VALUE...]: sends full packets through an uplink with these keys of mpshell's --path, five at
- * a time every 6 ms over 12 Mbps, and prints how many arrived and departed. bench/links.py counts its instructions. */
+ * a time every 6 ms over 12 Mbps, and prints how many arrived and departed. The study simulator-speed counts its
+ * instructions. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,0 +1,118 @@
+"""What studies of speed share: the machine, instructions under callgrind, another revision of this tree."""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from railyard.base.errors import UserError
+from railyard.base.page import markdown_of
+from railyard.base.paths import IN_CHECKOUT, ROOT
+from railyard.base.provenance import cpu, version_words
+from railyard.studies.study import Data
+
+# callgrind counts each byte of a `rep movsb`, but vector copies as single instructions.
+VALGRIND_ENV = {"GLIBC_TUNABLES": "glibc.cpu.x86_rep_movsb_threshold=1000000000"}
+PYTHON_ENV = {"PYTHONHASHSEED": "0"}
+MAKE_VARIABLES = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "VARIANT", "FAST_LINK")
+WAIT_S = 900
+
+
+class Machine(Data):
+    """The machine of a measurement."""
+
+    model: str | None
+    cores: int
+    load_1min: tuple[float, float]  # before and after
+    by: str
+    """The version of Railyard that measured."""
+
+    @property
+    def markdown(self) -> str:
+        before, after = self.load_1min
+        load = f"load of one minute {before:.1f} before, {after:.1f} after"
+        return markdown_of([f"Measured by {self.by}: {self.model}, {self.cores} cores; {load}."])
+
+
+def machine(load_before: float) -> Machine:
+    """The machine, after a measurement. `load_before`: os.getloadavg()[0] before it."""
+    now = cpu()
+    return Machine(
+        model=now["model"], cores=now["cores"], load_1min=(load_before, now["load_1min"]), by=version_words()
+    )
+
+
+# --- instructions -----------------------------------------------------------------------------------------------------
+
+
+def counted(
+    command: Sequence[str | Path], folder: Path, tree: Path = ROOT, profile: str = "/dev/null"
+) -> subprocess.Popen[str]:
+    """Starts a program under callgrind. Raises UserError."""
+    callgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={profile}", f"--log-file={folder / 'count'}"]
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("RAILYARD", "COV", "PYTHON"))
+    }
+    try:
+        return subprocess.Popen(
+            [*callgrind, *map(str, command)],
+            env=environment | VALGRIND_ENV | PYTHON_ENV,
+            cwd=tree,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    except FileNotFoundError:
+        raise UserError("valgrind is not there; install the Debian package valgrind.") from None
+
+
+def count_of(process: subprocess.Popen[str], folder: Path, codes: Sequence[int] = (0,)) -> int:
+    """Waits for the end of a program and returns its instructions. Raises UserError."""
+    try:
+        _, said = process.communicate(timeout=WAIT_S)
+    finally:
+        process.kill()
+    log = (folder / "count").read_text()
+    match = re.search(r"refs:\s+([\d,]+)", log)
+    if process.returncode not in codes or match is None:
+        raise UserError(f"{process.args!r} ended with {process.returncode}: {said or log}")
+    return int(match[1].replace(",", ""))
+
+
+# --- revisions --------------------------------------------------------------------------------------------------------
+
+
+def git(*arguments: str) -> str:
+    """The output of git in this tree. Raises UserError."""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise UserError("git is not there; install the Debian package git.") from None
+    if done.returncode != 0:
+        raise UserError(f"git {' '.join(arguments)}: {done.stderr.strip()}.")
+    return done.stdout.strip()
+
+
+def tree_of(revision: str) -> Path:
+    """A copy of a revision in build/bench. Raises UserError."""
+    if not IN_CHECKOUT:
+        raise UserError("another revision is built from the repository: use a checkout and its .venv.")
+    commit = git("rev-parse", "--verify", f"{revision}^{{commit}}")
+    tree = ROOT / "build" / "bench" / commit
+    if not tree.exists():
+        tree.mkdir(parents=True)
+        packed = subprocess.run(["git", "archive", commit], cwd=ROOT, stdout=subprocess.PIPE, check=True)
+        subprocess.run(["tar", "-x", "-C", str(tree)], input=packed.stdout, check=True)
+    return tree
+
+
+def build(tree: Path, targets: Iterable[str]) -> None:
+    """Makes files of a tree as an ordinary build does. Another revision may not have all of them yet. Raises
+    UserError."""
+    environment = {name: value for name, value in os.environ.items() if name not in MAKE_VARIABLES}
+    command = ["make", "-s", "-k", f"-j{len(os.sched_getaffinity(0))}", *sorted(set(targets))]
+    done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False, env=environment)
+    errors = [line for line in done.stderr.splitlines() if "Error" in line]
+    if done.returncode != 0 and (errors or tree == ROOT):
+        raise UserError(f"{tree} could not be built: {done.stderr.strip()[-2000:]}")
