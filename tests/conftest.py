@@ -88,6 +88,7 @@ QUEUE = os.environ.get("RAILYARD_TEST_QUEUE")
 HAS_THE_TREE = "RAILYARD_TEST_TREE" in os.environ
 IN_THE_TREE = (
     "arenas",
+    "bench",
     "gate",
     "gate_power",
     "install",

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from railyard.base.paths import ROOT, program
-from railyard.studies.machine import Machine
+from railyard.studies.machine import MAKE_VARIABLES, Machine
 from railyard.studies.study import CODE, Measured, Study, find_study
 
 REQUESTS = 60
@@ -96,6 +97,19 @@ def test_a_goal_of_bulk_transfers_is_judged_on_ratios_of_the_same_turns(share: f
     rows = dict(Measured(study, None, data, "").parts())["claims"].splitlines()
     [row] = [row for row in rows if row.startswith("| server CPU of libxlink / xquic,datagram=1420: below 0.7 | loop")]
     assert row.endswith(f"] | {verdict} |")
+
+
+def test_an_ordinary_build_replaces_a_simulator_that_was_linked_fast(tmp_path: Path) -> None:
+    """Its instructions would be those of another program."""
+    environment = {name: value for name, value in os.environ.items() if name not in MAKE_VARIABLES}
+
+    def is_linked(fast: str) -> bool:
+        link = "LINK=@touch $@ && echo linked"
+        command = ["make", "-s", f"BIN={tmp_path}", f"FAST_LINK={fast}", link, f"{tmp_path}/xlink-sim"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, env=environment)
+        return "linked" in done.stdout
+
+    assert [is_linked(fast) for fast in ("1", "1", "", "", "1")] == [True, False, True, False, False]
 
 
 def test_a_job_that_takes_over_two_percent_more_instructions_has_grown(counts: ModuleType) -> None:
