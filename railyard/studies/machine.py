@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from railyard.base.errors import UserError
+from railyard.base.page import markdown_of
 from railyard.base.paths import IN_CHECKOUT, ROOT
-from railyard.base.provenance import cpu
+from railyard.base.provenance import cpu, version_words
 from railyard.studies.study import Data
 
 # callgrind counts each byte of a `rep movsb`, but vector copies as single instructions.
@@ -24,17 +25,22 @@ class Machine(Data):
     model: str | None
     cores: int
     load_1min: tuple[float, float]  # before and after
+    by: str
+    """The version of Railyard that measured."""
 
     @property
-    def words(self) -> str:
+    def markdown(self) -> str:
         before, after = self.load_1min
-        return f"{self.model}, {self.cores} cores; load of one minute {before:.1f} before, {after:.1f} after."
+        load = f"load of one minute {before:.1f} before, {after:.1f} after"
+        return markdown_of([f"Measured by {self.by}: {self.model}, {self.cores} cores; {load}."])
 
 
 def machine(load_before: float) -> Machine:
     """The machine, after a measurement. `load_before`: os.getloadavg()[0] before it."""
     now = cpu()
-    return Machine(model=now["model"], cores=now["cores"], load_1min=(load_before, now["load_1min"]))
+    return Machine(
+        model=now["model"], cores=now["cores"], load_1min=(load_before, now["load_1min"]), by=version_words()
+    )
 
 
 # --- instructions -----------------------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ class Settings(Strict):
     paths: list[int]
     players: list[int]
     traces_s: list[int]  # lengths of the traces
-    packets: int = Field(ge=0)  # further packets whose instructions are counted, by model; 0: callgrind is left out
+    packets: int = Field(ge=0)  # further packets that are counted, by model; 0: no callgrind
 
 
 class Plays(Data):
@@ -149,12 +149,12 @@ def measure(settings: Settings) -> Measured:
             },
         }
         return Measured(
+            millions_of_instructions=_growth(folder, settings) if settings.packets else {},
+            instructions_a_packet=_of_links(folder, settings.packets) if settings.packets else {},
             plays={
                 part: {name: _plays(folder, job, settings.tries) for name, job in jobs.items()}
                 for part, jobs in parts.items()
             },
-            millions_of_instructions=_growth(folder, settings) if settings.packets else {},
-            instructions_a_packet=_of_links(folder, settings.packets) if settings.packets else {},
             machine=machine(load),
         )
 
@@ -227,7 +227,7 @@ def tables(measured: Measured) -> Iterator[tuple[str, str]]:
         plain = next(iter(links.values()))
         rows = [[model, f"{cost:.0f}", f"{cost / plain:.2f}"] for model, cost in links.items()]
         yield "links", markdown(["model", "instructions a packet", "/ plain"], rows)
-    yield "machine", measured.machine.words
+    yield "machine", measured.machine.markdown
 
 
 def _cells(one: Plays) -> list[str]:

@@ -19,8 +19,8 @@ from railyard.experiment.model import Experiment, Strict, find_experiment, load_
 from railyard.experiment.stacks import entry_from, resolve_stack
 from railyard.figures.figure import Values
 from railyard.figures.play import Play
-from railyard.figures.rows import RCT_MAX, RCT_MEDIAN, REBUFFER_RATE, first_frames, rcts
-from railyard.results.differences import layout_of
+from railyard.figures.rows import RCT_MAX, RCT_MEDIAN, RCT_P95, REBUFFER_RATE, first_frames, rcts
+from railyard.results.differences import differences, layout_of
 from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.results.records import Run
 from railyard.run.arena import arena_of
@@ -34,8 +34,8 @@ from railyard.studies.study import Data, changed, markdown, tell
 
 NOT_KNOWN = "–"
 REFERENCE = "vanilla-mp"
-HEADS = ["scheme", f"RCT p95 against {REFERENCE} %", "RCT p50 s", "p95", "p99", "first frame p50 s", "rebuffer %"]
-HEADS += ["wire / delivered", "ends"]
+HEADS = ["RCT p50 s", "p95", "p99", "first frame p50 s", "rebuffer %", "wire / delivered", "ends"]
+CHANGES = {"RCT median": RCT_MEDIAN, "RCT p95": RCT_P95, "rebuffer rate": REBUFFER_RATE}
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,8 @@ def played_by(runs: Sequence[Run]) -> list[Played]:
 class Settings(Strict):
     experiment: str  # a YAML file, or its name in experiments/
     pairs: list[str] | None = None  # instead of the experiment's
+    schemes: list[str | dict[str, Any]] | None = None  # likewise
+    against: str = REFERENCE
     seeds: int | None = Field(default=None, ge=1)
     out: Path | None = None  # folder of the results; None: results/NAME
     jobs: int | None = Field(default=None, ge=1)
@@ -127,6 +129,8 @@ class Rct(Data):
 
 
 class Measured(Data):
+    against: str = REFERENCE
+    changes: dict[str, list[str]] = Field(default={})  # in the order of CHANGES
     rows: list[Row]
     pairs: dict[str, dict[str, Rct]]  # of each pair, by scheme
     failed: list[str]
@@ -141,9 +145,11 @@ def measure(settings: Settings) -> Measured:
         runs = campaign.runs
         failed = _failed(runs, campaign.folder)
     every = played_by(runs)
-    reference = next(one for one in every if one.label == REFERENCE)
+    reference = next(one for one in every if one.label == settings.against)
     pairs = {pair: played_by([run for run in runs if run.pair == pair]) for pair in dict.fromkeys(r.pair for r in runs)}
     return Measured(
+        against=reference.label,
+        changes=_changes(runs, reference.label),
         rows=[_row(one, reference) for one in every],
         pairs={pair: {one.label: _of_pair(one) for one in of_pair} for pair, of_pair in pairs.items()},
         failed=failed,
@@ -161,6 +167,15 @@ def _row(played: Played, reference: Played) -> Row:
         wire=played.wire,
         ends=played.ends,
     )
+
+
+def _changes(runs: Sequence[Run], reference: str) -> dict[str, list[str]]:
+    played = [run for run in runs if not run.void]
+    comparisons = [(label, reference) for label in dict.fromkeys(run.label for run in played) if label != reference]
+    words: dict[str, list[str]] = {}
+    for one in differences(played, comparisons, list(CHANGES.values())):
+        words.setdefault(one.label, []).append(one.words)
+    return words
 
 
 def _of_pair(played: Played) -> Rct:
@@ -190,7 +205,7 @@ def _without_missing(settings: Settings) -> tuple[Experiment, YamlDocument, list
     file = find_experiment(settings.experiment)
     data: dict[str, Any] = load_experiment(file)[1].data
     kept, missing = [], []
-    for entry in data["schemes"]:
+    for entry in settings.schemes or data["schemes"]:
         if isinstance(entry, dict) and "stack" in entry:
             try:
                 resolve_stack(entry["stack"], entry_from(entry)["stack_options"], file.parent)
@@ -206,10 +221,14 @@ def _without_missing(settings: Settings) -> tuple[Experiment, YamlDocument, list
 
 
 def tables(measured: Measured) -> Iterator[tuple[str, str]]:
-    yield "schemes", markdown(HEADS, [_cells(row) for row in measured.rows])
+    heads = ["scheme", f"RCT p95 against {measured.against} %", *HEADS]
+    yield "schemes", markdown(heads, [_cells(row) for row in measured.rows])
     labels = [row.label for row in measured.rows]
     matrix = [[pair, *(_words(by.get(label)) for label in labels)] for pair, by in measured.pairs.items()]
     yield "pairs", markdown(["pair", *labels], matrix)
+    if measured.changes:
+        rows = [[label, *words] for label, words in measured.changes.items()]
+        yield "changes", markdown([f"against {measured.against}", *CHANGES], rows)
     for name, title, lines in (
         ("failed", "Runs that failed", measured.failed),
         ("missing", "Not built here", measured.missing),
@@ -220,7 +239,7 @@ def tables(measured: Measured) -> Iterator[tuple[str, str]]:
 
 def compared(measured: Measured) -> Iterator[Compared]:
     for row in measured.rows:
-        yield Compared(figure="rct_p95", a=row.label, b=REFERENCE, found=row.against_percent)
+        yield Compared(figure="rct_p95", a=row.label, b=measured.against, found=row.against_percent)
 
 
 def _text(interval: Interval | None, form: str) -> str:
