@@ -106,6 +106,7 @@ def test_early_data_at_the_small_size(tmp_path: Path) -> None:
         ("fairness", "default"),
         ("fairness", "conditions"),
         ("gate-power", "default"),
+        ("interval-coverage", "rate"),
         ("paths", "default"),
     ],
 )
