@@ -131,7 +131,8 @@ def measure(settings: Settings) -> Measured:
         unpack([one.file for one in RECORDINGS if one.address], live, out)
         files = {one.name: original(one, out) for one in RECORDINGS}
         if settings.tcp_starts is not None:
-            tcp = [of_tcp(one, files, queue, settings.tcp_starts, out) for one in RECORDINGS for queue in QUEUES]
+            of_train = [one for one in RECORDINGS if one.address]
+            tcp = [of_tcp(one, files, queue, settings.tcp_starts, out) for one in of_train for queue in QUEUES]
             return Measured(statistics=[], tcp=tcp)
         held_out = [one for one in RECORDINGS if one.name in names]
         return Measured(statistics=[row for one in held_out for row in rows_of(one, files, settings, out)], tcp=[])
