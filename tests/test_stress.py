@@ -226,6 +226,10 @@ def test_an_unknown_scheme_or_option_is_refused(words: str) -> None:
         subject("scheme", words)
 
 
+def test_a_stack_that_is_called_as_a_scheme_uses_all_paths() -> None:
+    assert (subject("stack", "tcp").entry.path, subject("scheme", "tcp").entry.path) == ("each", "primary")
+
+
 # --- outputs ----------------------------------------------------------------------------------------------------------
 
 

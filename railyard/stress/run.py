@@ -78,7 +78,7 @@ def subject(kind: str, label: str, arena: str | None = None) -> Subject:
     """The subject of a label NAME or NAME,OPTION=VALUE,… `kind`: scheme or stack. Raises UserError."""
     name, *options = label.split(",")
     given: dict[str, Any] = {kind: name, "label": label}
-    if name in ("sp", "tcp"):
+    if kind == "scheme" and name in ("sp", "tcp"):
         given["path"] = "primary"
     for option in options:
         key, equals, value = option.partition("=")
