@@ -10,6 +10,7 @@ from railyard.base.paths import EXPERIMENTS_DIR, programs_dir
 from railyard.base.style import scheme_styles
 from railyard.base.yamlfile import load_yaml
 from railyard.report.exhibit import Column, Table, Wants
+from railyard.results.tables import Value
 from railyard.stats.intervals import Interval
 from railyard.studies.exhibits import population_first_frame, population_frame, population_gate, verdicts
 from railyard.studies.population.model import load_exhibit_spec
@@ -154,11 +155,17 @@ def test_of_two_boundaries_the_one_that_is_sooner_passed_counts() -> None:
 
 
 def test_an_interval_stands_in_the_cell_of_its_figure() -> None:
-    names = (("day", ""), ("gain", "%"), ("95 % interval", "%"), ("paper", "%"))
+    names = (("day", ""), ("left", "ms"), ("gain", "%"), ("95 % interval", "%"), ("paper", "%"))
     columns = [Column(name=name, unit=unit) for name, unit in names]
-    table = Table(title="t", columns=columns, rows=[["1 | 2", 3.5, "-1.0 to 8.0", 9], ["all", None, None, None]])
-    heads = "| day | gain (%) | paper (%) |\n| --- | ---: | ---: |"
-    assert table.markdown == f"{heads}\n| 1 \\| 2 | 3.5 [-1.0 to 8.0] | 9 |\n| all | – | – |"
+    ends = population_frame.span(Interval(3.5, -0.04, 8))
+    rows: list[list[Value]] = [
+        ["1 | 2", 2133.0, 3.54, ends, 9],
+        ["3", 2.0, 3.5, ends, 9],
+        ["all", None, None, None, None],
+    ]
+    heads = "| day | left (ms) | gain (%) | paper (%) |\n| --- | ---: | ---: | ---: |"
+    both = "| 1 \\| 2 | 2133 | 3.54 [0.0 to 8.0] | 9 |\n| 3 | 2 | 3.50 [0.0 to 8.0] | 9 |"
+    assert Table(title="t", columns=columns, rows=rows).markdown == f"{heads}\n{both}\n| all | – | – | – |"
 
 
 @needs_sim

@@ -270,12 +270,13 @@ def test_a_new_fit_stands_beside_the_one_in_use() -> None:
     free, fixed, moment = code.Row(name="lte_mbps", value=9, low=8, high=10), "lte_queue_ms", used["moments"][0]
     new = code.Row(name=moment["name"], value=0.25, measured=moment["measured"], residual=-3.24, weight=400)
     unknown = new.model_copy(update={"name": "sp rct p42"})
+    weighty = new.model_copy(update={"name": used["moments"][1]["name"], "weight": 100 * used["moments"][1]["weight"]})
     measured = code.Measured(
         viewers=None,
         plays=7,
         distance=5.25,
         parameters=[free, code.Row(name=fixed, value=600, low=500, high=2000.4)],
-        moments=[new, unknown],
+        moments=[new, weighty, unknown],
         held_out=[],
     )
     parts = dict(code.tables(measured))
@@ -286,4 +287,5 @@ def test_a_new_fit_stands_beside_the_one_in_use() -> None:
     )
     assert f"| `{fixed}` | 500 | – | 600 | 500 to 2000 |" in parts["parameters"], "it is not free in the fit in use"
     assert f"| {moment['simulated']:.3g} | {moment['residual']:+.1f} | 0.25 | -3.2 |" in parts["moments"]
+    assert f"| {10 * used['moments'][1]['residual']:+.1f} | 0.25 | -3.2 |" in parts["moments"], "at the same weight"
     assert "| sp rct p42 | 0.294 | 400 | – | – | 0.25 | -3.2 |" in parts["moments"]

@@ -6,6 +6,7 @@ computed from the figures. Report, notebooks and documentation need nothing else
 
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from railyard.base import page
 from railyard.base.errors import UserError
 from railyard.base.files import read_regular, write_whole
 from railyard.base.models import StrictModel
-from railyard.results.tables import Value
+from railyard.results.tables import Value, aligned
 from railyard.stats.verdict import Verdict
 
 SCHEMA = 1
@@ -67,16 +68,17 @@ class Table(StrictModel):
         shown = [(place, column) for place, column in enumerate(self.columns) if column.name != INTERVAL]
         heads = [page.cell(f"{column.name}{f' ({column.unit})' if column.unit else ''}") for _, column in shown]
         align = ["l" if any(isinstance(row[place], str) for row in self.rows) else "r" for place, _ in shown]
-        return page.Table(heads=heads, align="".join(align), rows=[self._cells(row) for row in self.rows]).markdown
+        return page.Table(heads=heads, align="".join(align), rows=[*self._merged()]).markdown
 
-    def _cells(self, row: list[Value]) -> list[str]:
-        cells: list[str] = []
-        for column, value in zip(self.columns, row, strict=True):
-            if column.name != INTERVAL:
-                cells.append("–" if value is None else page.cell(str(value)))
-            elif value is not None:
-                cells[-1] += f" [{value}]"
-        return cells
+    def _merged(self) -> Iterator[list[str]]:
+        for values, row in zip(self.rows, aligned(self.rows), strict=True):
+            cells: list[str] = []
+            for column, value, said in zip(self.columns, values, row, strict=True):
+                if column.name != INTERVAL:
+                    cells.append(page.cell(said))
+                elif value is not None:
+                    cells[-1] += f" [{said}]"
+            yield cells
 
 
 class Plot(StrictModel):

@@ -124,7 +124,10 @@ def _in_use() -> dict[str, Row]:
     kept = load_yaml(IN_USE).data
     ends = {name: {"low": low, "high": high} for name, (low, high) in kept["intervals"].items()}
     rows = [Row(name=name, value=value, **ends.get(name, {})) for name, value in kept["parameters"].items()]
-    rows += [Row(name=one["name"], value=one["simulated"], residual=one["residual"]) for one in kept["moments"]]
+    rows += [
+        Row(name=one["name"], value=one["simulated"], residual=one["residual"], weight=one["weight"])
+        for one in kept["moments"]
+    ]
     for one in kept["held_out"]:
         low, high = one["interval"]
         rows.append(Row(name=one["name"], value=one["predicted"], low=low, high=high))
@@ -141,7 +144,7 @@ def tables(measured: Measured) -> Iterator[tuple[str, str]]:
     parameters = [[f"`{row.name}`", *_cells(in_use.get(row.name)), *_cells(row)] for row in measured.parameters]
     yield "parameters", markdown(["parameter", "in use", "95 % interval", "fitted", "95 % interval"], parameters)
     moments = [
-        [row.name, f"{row.measured:g}", f"{row.weight:.0f}", *_cells(in_use.get(row.name)), *_cells(row)]
+        [row.name, f"{row.measured:g}", f"{row.weight:.0f}", *_cells(_weighed(in_use.get(row.name), row)), *_cells(row)]
         for row in measured.moments
     ]
     yield "moments", markdown(["moment", "measured", "weight", "in use", "residual", "fitted", "residual"], moments)
@@ -150,6 +153,13 @@ def tables(measured: Measured) -> Iterator[tuple[str, str]]:
     ]
     heads = ["held out", "measured", "by the fit in use", "95 % interval", "predicted", "95 % interval"]
     yield "held-out", markdown(heads, held_out)
+
+
+def _weighed(row: Row | None, like: Row) -> Row | None:
+    """A moment with its residual at the weight of another fit."""
+    if row is None or row.residual is None or row.weight is None or like.weight is None:
+        return row
+    return row.model_copy(update={"residual": row.residual * (like.weight / row.weight) ** 0.5})
 
 
 def _cells(row: Row | None) -> list[str]:

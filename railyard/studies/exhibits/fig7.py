@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from railyard.base.style import INK, ORANGE, SKY
-from railyard.report.exhibit import Exhibit, PaperValue, Table
+from railyard.report.exhibit import INTERVAL, Exhibit, PaperValue, Table
 from railyard.results.tables import Value
 from railyard.stats import intervals, pooled, wording
 from railyard.stats.intervals import Interval
@@ -137,7 +137,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             ("Wi-Fi primary", "ms"),
             ("5G primary", "ms"),
             ("5G faster by", "%"),
-            ("95 % interval", "%"),
+            (INTERVAL, "%"),
         ),
         rows=rows,
         note="From the player's start, before the handshake, to the frame's last byte; means over the seeds.",

@@ -7,7 +7,7 @@ from pathlib import Path
 from railyard.base.errors import UserError
 from railyard.base.words import counted
 from railyard.figures.rows import REBUFFER_RATE
-from railyard.report.exhibit import Claim, Exhibit, PaperValue, Plot, Table
+from railyard.report.exhibit import INTERVAL, Claim, Exhibit, PaperValue, Plot, Table
 from railyard.results.tables import Value
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict
@@ -50,7 +50,7 @@ def _rct_tables(frame: Frame, ours: str, quantiles: Sequence[float], *, gain: bo
     tables = []
     for q in quantiles:
         names = [("day", ""), ("viewers", ""), ("sp", "s"), (ours, "s")]
-        names += [("improvement" if gain else "change", "%"), ("95 % interval", "%")]
+        names += [("improvement" if gain else "change", "%"), (INTERVAL, "%")]
         rows: list[list[Value]] = []
         for name, plays in [*((str(day), frame.plays.day(day)) for day in frame.days), (ALL, frame.plays)]:
             how = plays.compare_quantile("rct", q, ours, "sp", improvement if gain else increase)
@@ -106,7 +106,7 @@ def _group_table(frame: Frame, ours: str) -> Table:
         rows.append([name, part.viewers(), *cells, *shares])
     names = [("viewers", ""), ("number", "")]
     for entry in [(f"change p{q}", "%") for q in (50, 90, 99)]:
-        names += [entry, ("95 % interval", "%")]
+        names += [entry, (INTERVAL, "%")]
     names += [("slower", "% of viewers"), ("faster", "% of viewers"), ("the same", "% of viewers")]
     return Table(
         title=f"Where {ours} is slower than single path, and where not",
@@ -194,7 +194,7 @@ def fig1c(_folder: Path, data: Data) -> Exhibit:
 def _rebuffer_table(frame: Frame, ours: Sequence[str], theirs: Sequence[float]) -> Table:
     names = [("day", ""), ("viewers", ""), ("sp", "% of play time")]
     for arm in ours:
-        names += [(arm, "% of play time"), ("reduction", "%"), ("95 % interval", "%")]
+        names += [(arm, "% of play time"), ("reduction", "%"), (INTERVAL, "%")]
     rows: list[list[Value]] = []
     for name, plays in [*((str(day), frame.plays.day(day)) for day in frame.days), (ALL, frame.plays)]:
         row: list[Value] = [name, plays.viewers(), round(100 * plays.value(REBUFFER_RATE, "sp"), 4)]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from railyard.base.style import BLUE, GREEN, ORANGE, LineStyle
-from railyard.report.exhibit import Claim, Exhibit, PaperValue, Plot, Table
+from railyard.report.exhibit import INTERVAL, Claim, Exhibit, PaperValue, Plot, Table
 from railyard.results.tables import Value
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Answer, Verdict, above, in_steps
@@ -123,7 +123,7 @@ def _table(frame: Frame, start: Start) -> Table:
         rows.append(row)
     names = [("scheme", "")]
     for q in QUANTILES:
-        names += [(f"p{100 * q:g}", "s"), (f"p{100 * q:g} over sp", "%"), ("95 % interval", "%")]
+        names += [(f"p{100 * q:g}", "s"), (f"p{100 * q:g} over sp", "%"), (INTERVAL, "%")]
     since = "the player's start, handshake included," if start is FIRST else "the end of the video before"
     return Table(
         title=f"First-frame latency of {start.title}",

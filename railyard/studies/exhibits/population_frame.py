@@ -79,7 +79,7 @@ def cell(interval: Interval | None, digits: int = 2) -> Value:
 
 
 def span(interval: Interval | None, digits: int = 1) -> Value:
-    return None if interval is None else interval.ends(lambda end: f"{end:.{digits}f}", " to ")
+    return None if interval is None else interval.ends(lambda end: f"{end:z.{digits}f}", " to ")
 
 
 def percent(share: Interval | None) -> Interval | None:

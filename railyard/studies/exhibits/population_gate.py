@@ -6,7 +6,7 @@ from pathlib import Path
 from railyard.base.style import BLUE, ORANGE, LineStyle
 from railyard.experiment.model import MeasuredScheme
 from railyard.figures.rows import REINJECTION_COST
-from railyard.report.exhibit import Claim, Exhibit, PaperValue, Table
+from railyard.report.exhibit import INTERVAL, Claim, Exhibit, PaperValue, Table
 from railyard.results.tables import Value
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Answer, Verdict, above, below, both, in_steps, of_parts
@@ -109,7 +109,7 @@ def _cost_table(frame: Frame) -> Table:
     return Table(
         title="Cost against thresholds",
         columns=columns(
-            *(("(X, Y)", ""), ("T_th1", "ms"), ("T_th2", "ms"), ("cost", "%"), ("95 % interval", "%")),
+            *(("(X, Y)", ""), ("T_th1", "ms"), ("T_th2", "ms"), ("cost", "%"), (INTERVAL, "%")),
             *(("β(1 − X)", "%"), ("β(1 − Y)", "%"), ("the paper's cost", "")),
         ),
         rows=rows,
@@ -129,7 +129,7 @@ def _level_table(frame: Frame) -> Table:
         rows.append(row)
     names = [("(X, Y)", "")]
     for level in LEVELS:
-        names += [(level, "ms"), (f"{level} over sp", "%"), ("95 % interval", "%")]
+        names += [(level, "ms"), (f"{level} over sp", "%"), (INTERVAL, "%")]
     return Table(
         title="Play-time left",
         columns=columns(*names),
@@ -145,9 +145,7 @@ def _forms_table(frame: Frame) -> Table:
         rows.append([name, *(entry for cost in costs for entry in (cell(cost), span(cost, 2)))])
     return Table(
         title="Cost of both rules of copying",
-        columns=columns(
-            *(("rule", ""), ("control off", "%"), ("95 % interval", "%"), ("95-80", "%"), ("95 % interval", "%"))
-        ),
+        columns=columns(*(("rule", ""), ("control off", "%"), (INTERVAL, "%"), ("95-80", "%"), (INTERVAL, "%"))),
         rows=rows,
         note="xlink copies all that mode and gate let through (copy_rule: always), as the paper's text says; "
         "xlink-lean only what is expected earlier on the other path (pays).",
@@ -321,8 +319,8 @@ def table2(_folder: Path, data: Data) -> Exhibit:
     table = Table(
         title="Samples with less than 50 ms of play-time left",
         columns=columns(
-            *(("(X, Y)", ""), ("share", "%"), ("95 % interval", "%"), ("reduction against sp", "%")),
-            *(("95 % interval", "%"), ("the paper's reduction", "%")),
+            *(("(X, Y)", ""), ("share", "%"), (INTERVAL, "%"), ("reduction against sp", "%")),
+            *((INTERVAL, "%"), ("the paper's reduction", "%")),
         ),
         rows=rows,
         note="Samples from the start of playing to the arrival of the last byte; stalls are in them.",
