@@ -1,5 +1,6 @@
 """The benchmarks: what they compare is comparable, and what has grown is reported."""
 
+import array
 import importlib.util
 import json
 import os
@@ -11,6 +12,7 @@ from types import ModuleType
 
 import pytest
 
+from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, program
 from railyard.studies.machine import MAKE_VARIABLES, Machine
 from railyard.studies.study import CODE, Measured, Study, find_study
@@ -97,6 +99,20 @@ def test_a_goal_of_bulk_transfers_is_judged_on_ratios_of_the_same_turns(share: f
     rows = dict(Measured(study, None, data, "").parts())["claims"].splitlines()
     [row] = [row for row in rows if row.startswith("| server CPU of libxlink / xquic,datagram=1420: below 0.7 | loop")]
     assert row.endswith(f"] | {verdict} |")
+
+
+def test_packets_that_use_every_opportunity_of_a_link_use_all_of_it(tmp_path: Path) -> None:
+    code = find_study("mpshell-lateness").code
+    case, records, ms = code.Case("12 Mbps", "12mbps", 1), tmp_path / "sink", 1_000_000
+    times = [code.Opportunities(case.trace).time(number) for number in range(250)]
+    records.write_bytes(array.array("Q", [part for ns in times for part in (0, 0, ns)]).tobytes())
+    way = {"departed_packets": 250, "device_drops": {}, "write_errors": 0, "lateness_us": {"p99": 0, "max": 0}}
+    summary = {"t0_monotonic_us": 0, "cpu_s": 0, "paths": [{"up": way, "down": way, "device_drops": {}}]}
+    flow = code._flow(case, records, {"realtime_minus_monotonic_ns": 0, "overflowed": 0}, summary, 0)
+    assert (flow.opportunities_used, flow.mbps) == (1, pytest.approx(12, abs=0.001))
+    records.write_bytes(array.array("Q", (0, 0, ms)).tobytes())
+    with pytest.raises(UserError, match="no packet arrived in time"):
+        code._flow(case, records, {"realtime_minus_monotonic_ns": 0, "overflowed": 0}, summary, 0)
 
 
 def test_an_ordinary_build_replaces_a_simulator_that_was_linked_fast(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import yaml
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, STUDIES_DIR, programs_dir
 from railyard.studies import study
+from railyard.studies.machine import output_of
 from railyard.studies.study import FILE, MARKED, PAGES, SIZE, as_kept, find_study, studies
 from test_one_file import follow, tree
 
@@ -48,6 +49,39 @@ def test_what_is_kept_is_on_a_page() -> None:
         assert settings == one.settings(size, {})
         parts |= {(name, part) for part in getattr(settings, "kept", [])}
     assert marked <= kept <= marked | parts
+
+
+def test_what_is_kept_names_no_folder_of_a_machine() -> None:
+    for file in STUDIES_DIR.glob("*/*.json"):
+        found = re.search(r"(?<![\w.*<>])/(home|root|tmp|work|usr|opt)/[^\"]*", file.read_text(encoding="utf-8"))
+        assert found is None, (file, found)
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("bulk", "; run it as root, or with --size loopback."),
+        ("mpshell-lateness", "; run it as root."),
+        ("mtu", "; run it as root."),
+    ],
+)
+def test_a_study_that_may_not_make_namespaces_says_what_it_needs(
+    name: str, remedy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("railyard.run.confine.effective_capabilities", lambda: 0)
+    with pytest.raises(UserError) as refused:
+        find_study(name).measure(SIZE, {})
+    assert str(refused.value) == f"{name} makes network namespaces{remedy}"
+
+
+def test_a_program_that_fails_is_named_with_what_it_says() -> None:
+    assert output_of("printf", "one") == "one"
+    with pytest.raises(UserError, match=r"`ls /nowhere` ended with 2: .*No such file"):
+        output_of("ls", "/nowhere")
+    with pytest.raises(UserError, match="'no-such-program' is not there"):
+        output_of("no-such-program")
+    with pytest.raises(UserError, match=r"`sleep 60` did not end within 0\.01 s"):
+        output_of("sleep", "60", limit_s=0.01)
 
 
 BY_HAND: dict[str, list[list[str]]] = yaml.safe_load((ROOT / "tests" / "tables_by_hand.yaml").read_text())

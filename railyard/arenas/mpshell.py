@@ -14,7 +14,7 @@ from railyard.base.errors import UserError
 from railyard.base.paths import check_tools, program
 from railyard.experiment.model import kernel_cc
 from railyard.run import confine, containers, runspec
-from railyard.run.confine import effective_capabilities
+from railyard.run.confine import may_make_namespaces
 from railyard.run.outcome import StartError
 from railyard.run.runspec import RunSpec
 from railyard.run.site import PLAYER_FOLDER, SERVER_FOLDER, Start, make_certificate, remove_secrets
@@ -23,7 +23,6 @@ from railyard.run.wallclock import WallClock
 TUN = Path("/dev/net/tun")
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 TOOLS = {"ip": "iproute2", "unshare": "util-linux", "setpriv": "util-linux"}
-CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
 
 
 def _set_up_namespace(spec: RunSpec) -> dict[str, str]:
@@ -157,8 +156,7 @@ class Mpshell(WallClock):
     def check(self) -> None:
         confine.check_programs([program(name) for name in self.program_names])
         check_tools(TOOLS)
-        capabilities = effective_capabilities()
-        if not all(capabilities >> bit & 1 for bit in (CAP_NET_ADMIN, CAP_SYS_ADMIN)):
+        if not may_make_namespaces():
             raise UserError(
                 "no permission to make network namespaces and TUN devices (CAP_NET_ADMIN, CAP_SYS_ADMIN); run as root, "
                 "or in virtual time, which needs no right: --arena sim or --arena kernel."

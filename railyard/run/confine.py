@@ -14,7 +14,13 @@ from pathlib import Path
 from railyard.base.errors import UserError
 
 CAP_SETGID, CAP_SETUID, CAP_SETPCAP = 6, 7, 8
+CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
 NOBODY = "nobody"
+
+
+def may_make_namespaces() -> bool:
+    """Whether this process may make network namespaces, and devices in them."""
+    return all(effective_capabilities() >> bit & 1 for bit in (CAP_NET_ADMIN, CAP_SYS_ADMIN))
 
 
 def effective_capabilities() -> int:

@@ -1,15 +1,18 @@
-"""What studies of speed share: the machine, instructions under callgrind, another revision of this tree."""
+"""What studies that start programs share: their output, the machine, instructions under callgrind, another revision of
+this tree."""
 
 import os
 import re
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from textwrap import shorten
 
 from railyard.base.errors import UserError
 from railyard.base.page import markdown_of
 from railyard.base.paths import IN_CHECKOUT, ROOT
 from railyard.base.provenance import cpu, version_words
+from railyard.run.confine import may_make_namespaces
 from railyard.studies.study import Data
 
 # callgrind counts each byte of a `rep movsb`, but vector copies as single instructions.
@@ -17,6 +20,7 @@ VALGRIND_ENV = {"GLIBC_TUNABLES": "glibc.cpu.x86_rep_movsb_threshold=1000000000"
 PYTHON_ENV = {"PYTHONHASHSEED": "0"}
 MAKE_VARIABLES = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "VARIANT", "FAST_LINK")
 WAIT_S = 900
+MOST_LETTERS = 120  # of a command in a message
 
 
 class Machine(Data):
@@ -41,6 +45,32 @@ def machine(load_before: float) -> Machine:
     return Machine(
         model=now["model"], cores=now["cores"], load_1min=(load_before, now["load_1min"]), by=version_words()
     )
+
+
+def check_namespaces(study: str, otherwise: str = "") -> None:
+    """Raises UserError if this process may not make network namespaces. `otherwise`: what does not need them."""
+    if not may_make_namespaces():
+        raise UserError(f"{study} makes network namespaces; run it as root{otherwise}.")
+
+
+def reason(error: UserError) -> str:
+    """What an error says, to be kept: without the folder of this tree."""
+    return str(error).replace(f"{ROOT}/", "")
+
+
+def output_of(*command: str | Path, limit_s: float | None = None) -> str:
+    """The output of a program. Raises UserError if it fails, does not end in time or is not there."""
+    words = shorten(" ".join(map(str, command)), MOST_LETTERS, placeholder="…")
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=limit_s)
+    except FileNotFoundError:
+        raise UserError(f"the program '{command[0]}' is not there; install it.") from None
+    except subprocess.TimeoutExpired:
+        raise UserError(f"`{words}` did not end within {limit_s:g} s.") from None
+    if done.returncode != 0:
+        error = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip())
+        raise UserError(f"`{words}` ended with {done.returncode}: {error}")
+    return done.stdout
 
 
 # --- instructions -----------------------------------------------------------------------------------------------------
@@ -85,13 +115,7 @@ def count_of(process: subprocess.Popen[str], folder: Path, codes: Sequence[int] 
 
 def git(*arguments: str) -> str:
     """The output of git in this tree. Raises UserError."""
-    try:
-        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        raise UserError("git is not there; install the Debian package git.") from None
-    if done.returncode != 0:
-        raise UserError(f"git {' '.join(arguments)}: {done.stderr.strip()}.")
-    return done.stdout.strip()
+    return output_of("git", "-C", ROOT, *arguments).strip()
 
 
 def tree_of(revision: str) -> Path:

@@ -33,7 +33,7 @@ from railyard.run.runspec import CERTIFICATE_FILE, KEY_FILE, certificate_command
 from railyard.stats.intervals import Interval
 from railyard.stats.pooled import bootstrap, quantile_of
 from railyard.studies.claims import Compared
-from railyard.studies.machine import Machine, build, machine, tree_of
+from railyard.studies.machine import Machine, build, check_namespaces, machine, output_of, reason, tree_of
 from railyard.studies.study import Data, markdown, tell
 
 HOST = "127.0.0.1"
@@ -215,12 +215,13 @@ def _free_port() -> int:
 
 def measure(settings: Settings) -> Measured:
     if any(case.mbps for case in settings.cases):
+        check_namespaces("bulk", ", or with --size loopback")
         arena_of("mpshell").check()
     ways, missing = _ways(settings)
     load, cases, calls = os.getloadavg()[0], {}, {}
     with tempfile.TemporaryDirectory(prefix="railyard-") as name:
         folder = Path(name)
-        subprocess.run(certificate_command(folder), check=True, capture_output=True)
+        output_of(*certificate_command(folder))
         for case in settings.cases:
             cases[case.name] = _of_case(case, ways, settings.tries, folder)
             if not case.mbps and shutil.which("strace"):
@@ -240,7 +241,7 @@ def _ways(settings: Settings) -> tuple[dict[str, Way], list[str]]:
         try:
             ways[name] = program("xlink-server").parent if name == DIRECT else _stack(name)
         except UserError as error:
-            missing.append(f"{name}: {error}")
+            missing.append(f"{name}: {reason(error)}")
     if settings.against:
         tree = tree_of(settings.against)
         build(tree, ["build/bin/xlink-server", "build/bin/xlink-get"])

@@ -5,17 +5,15 @@
 
 import os
 import shlex
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 from pydantic import Field
 
-from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, program
 from railyard.base.provenance import GCM_HEADER
 from railyard.experiment.model import Strict
-from railyard.studies.machine import Machine, build, machine, tree_of
+from railyard.studies.machine import Machine, build, machine, output_of, tree_of
 from railyard.studies.study import Data, markdown
 
 LIBRARY = "build/release/libxlink.a"
@@ -56,7 +54,7 @@ def measure(settings: Settings) -> Measured:
         of_number: dict[str, list[Run]] = {name: [] for name in binaries}
         for _ in range(settings.tries):
             for name, binary in binaries.items():
-                out = _output_of(str(binary), str(connections), str(settings.requests))
+                out = output_of(str(binary), str(connections), str(settings.requests))
                 of_number[name].append(Run.model_validate_json(out))
         runs.append(of_number)
     return Measured(runs=runs, machine=machine(load))
@@ -70,17 +68,9 @@ def _built_against(tree: Path) -> Path:
     command = ["gcc", "-std=c17", "-O2", "-fno-omit-frame-pointer", "-D_GNU_SOURCE", "-fno-lto"]
     command += [f"-I{tree}/transport/include", f"-I{ROOT}/lib", f"{ROOT}/apps/load/bench/main.c", f"{tree}/{LIBRARY}"]
     gcm = ["-lIPSec_MB"] if GCM_HEADER.is_file() else []
-    libraries = shlex.split(_output_of("pkg-config", "--cflags", "--libs", "gnutls"))
-    _output_of(*command, *libraries, "-Wl,--as-needed", *gcm, "-lm", "-o", str(binary))
+    libraries = shlex.split(output_of("pkg-config", "--cflags", "--libs", "gnutls"))
+    output_of(*command, *libraries, "-Wl,--as-needed", *gcm, "-lm", "-o", str(binary))
     return binary
-
-
-def _output_of(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        error = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip())
-        raise UserError(f"{command[0]} ended with {done.returncode}: {error}")
-    return done.stdout
 
 
 def tables(measured: Measured) -> Iterator[tuple[str, str]]:

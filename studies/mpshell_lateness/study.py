@@ -21,11 +21,12 @@ from typing import Any
 
 from pydantic import Field
 
+from railyard.base.errors import UserError
 from railyard.base.paths import TRACES_DIR, program
 from railyard.experiment.model import Strict
 from railyard.run.arena import arena_of
 from railyard.stats.statistics import nearest_rank
-from railyard.studies.machine import Machine, machine
+from railyard.studies.machine import Machine, check_namespaces, machine, output_of
 from railyard.studies.study import Data, markdown, tell
 
 OPPORTUNITY_BITS = 1504 * 8
@@ -40,9 +41,7 @@ PINGS = 500
 class Settings(Strict):
     rates: list[float]  # of the links, Mbps
     seconds: float = Field(gt=0.2)  # of a flow
-    tries: int = Field(
-        ge=1
-    )  # of a flow, of which the one with the lowest p99 is shown; pairs of runs with --keep-awake
+    tries: int = Field(ge=1)  # of a flow, of which the one with the lowest p99 is shown; pairs of runs when kept awake
     only: str = ""  # what the names of the measurements have
     mpshell: list[str] = Field(default=[])  # further options of mpshell
 
@@ -187,7 +186,7 @@ def _run(case: Case, folder: Path, seconds: float) -> tuple[list[Flow], dict[str
         options += ["--path", f"p{k}:up={case.trace},down={case.trace},delay=0,queue=droptail:packets=1000"]
     file = folder / "summary.json"
     shell = [str(program("mpshell")), *options, *case.mpshell, "--summary", str(file), "--"]
-    subprocess.run([*shell, "sh", "-c", " ".join([*senders, "wait"])], check=True, timeout=60 + seconds)
+    output_of(*shell, "sh", "-c", " ".join([*senders, "wait"]), limit_s=60 + seconds)
     ends = []
     for process, out in sinks:
         process.terminate()
@@ -202,6 +201,8 @@ def _flow(case: Case, records: Path, sink: dict[str, Any], summary: dict[str, An
     t0 = summary["t0_monotonic_us"] * 1000 + sink["realtime_minus_monotonic_ns"]
     times = [ns - t0 for ns in raw[2::3]]
     steady = [ns for ns in times if ns >= times[0] + SETTLE_NS]
+    if len(steady) < 2:
+        raise UserError(f"{case.name}: no packet arrived in time; choose a higher rate or more seconds.")
     opportunities = Opportunities(case.trace)
     late = _lateness(steady, opportunities)
     span = opportunities.until(steady[-1]) - opportunities.until(steady[0])
@@ -209,13 +210,13 @@ def _flow(case: Case, records: Path, sink: dict[str, Any], summary: dict[str, An
     packets = sum(p[way]["departed_packets"] for p in summary["paths"] for way in ("up", "down"))
     return Flow(
         delivered=len(times),
-        mbps=len(steady) * OPPORTUNITY_BITS / (steady[-1] - steady[0]) * 1000,
+        mbps=(len(steady) - 1) * OPPORTUNITY_BITS / (steady[-1] - steady[0]) * 1000,
         late_p50_ms=nearest_rank(late, 0.5) / 1e6,
         late_p99_ms=nearest_rank(late, 0.99) / 1e6,
         late_max_ms=max(late) / 1e6,
         own_p99_ms=up["lateness_us"]["p99"] / 1e3,
         own_max_ms=up["lateness_us"]["max"] / 1e3,
-        opportunities_used=len(steady) / span if span else 0,
+        opportunities_used=(len(steady) - 1) / span if span else 0,
         cpu_s_per_million=summary["cpu_s"] / packets * 1e6,
         lost_by_devices=sink["overflowed"] + sum(summary["paths"][path]["device_drops"].values()) + up["write_errors"],
     )
@@ -235,7 +236,7 @@ def _round_trips(trace: Path | str | None, folder: Path, more: list[str]) -> Rou
         inside = ["sh", "-c", f"exec {' '.join(command)} $MPSHELL_GATEWAY:{ready['port']}"]
         command = [str(program("mpshell")), "--path", f"p:up={trace},down={trace},delay=0", *more]
         command += ["--summary", str(file), "--", *inside]
-    out = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=120).stdout
+    out = output_of(*command, limit_s=120)
     echo.terminate()
     echo.communicate()
     pings = [tuple(map(int, line.split())) for line in out.splitlines()]
@@ -266,6 +267,7 @@ def _awake(folder: Path, seconds: float) -> Awake:
 
 
 def measure(settings: Settings) -> Measured:
+    check_namespaces("mpshell-lateness")
     arena_of("mpshell").check()
     load, more = os.getloadavg()[0], tuple(settings.mpshell)
     flows, trips, pairs = {}, {}, []
@@ -282,6 +284,8 @@ def measure(settings: Settings) -> Measured:
                 trips[link] = _round_trips(trace, folder, settings.mpshell)
         if settings.only in f"keep-awake at {AWAKE_MBPS} Mbps":
             pairs = [_awake(folder, settings.seconds) for _ in range(settings.tries)]
+    if not (flows or trips or pairs):
+        raise UserError(f"no measurement has '{settings.only}' in its name.")
     return Measured(flows=flows, round_trips=trips, keep_awake=pairs, machine=machine(load))
 
 
@@ -289,8 +293,10 @@ def measure(settings: Settings) -> Measured:
 
 
 def tables(measured: Measured) -> Iterator[tuple[str, str]]:
-    heads = ["flow", "Mbps out", "late p50 ms", "p99", "max", "own p99", "own max", "used", "CPU s / M packets", "lost"]
-    yield "flows", markdown(heads, [row for name, tries in measured.flows.items() for row in _rows(name, tries)])
+    if measured.flows:
+        heads = ["flow", "Mbps out", "late p50 ms", "p99", "max", "own p99", "own max", "used"]
+        rows = [row for name, tries in measured.flows.items() for row in _rows(name, tries)]
+        yield "flows", markdown([*heads, "CPU s / M packets", "lost"], rows)
     if measured.round_trips:
         heads = ["idle round trip, no delay", "median ms", "p99", "beyond the trace: median", "p99"]
         rows = [[link, *map(_ms, trips.model_dump().values())] for link, trips in measured.round_trips.items()]

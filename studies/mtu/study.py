@@ -13,8 +13,9 @@ from pathlib import Path
 from pydantic import Field
 
 from railyard.base.errors import UserError
-from railyard.base.paths import program
+from railyard.base.paths import check_tools, program
 from railyard.experiment.model import Strict
+from railyard.studies.machine import check_namespaces, output_of
 from railyard.studies.study import Data, markdown
 
 ETHERNET = 1500
@@ -32,13 +33,13 @@ class Measured(Data):
 
 
 def measure(settings: Settings) -> Measured:
-    if os.geteuid() != 0:
-        raise UserError("mtu makes network namespaces; run it as root.")
+    check_namespaces("mtu")
+    check_tools({"ip": "iproute2", "sysctl": "procps"})
     return Measured(found={mtu: sizes(mtu) for mtu in settings.mtus})
 
 
-def run(*words: str | Path) -> None:
-    subprocess.run(words, check=True, capture_output=True)
+def ip(*words: str | Path) -> None:
+    output_of("ip", *words)
 
 
 @contextmanager
@@ -48,15 +49,15 @@ def namespaces(mtu: int) -> Iterator[tuple[str, str]]:
     names = router, *ends = [f"{tag}-{name}" for name in ("router", "server", "client")]
     try:
         for name in names:
-            run("ip", "netns", "add", name)
-            run("ip", "-n", name, "link", "set", "lo", "up")
+            ip("netns", "add", name)
+            ip("-n", name, "link", "set", "lo", "up")
         for name, (side, own, gateway) in zip(ends, ROUTED, strict=True):
-            run(*f"ip link add {side} netns {router} type veth peer name wire netns {name}".split())
+            ip(*f"link add {side} netns {router} type veth peer name wire netns {name}".split())
             for where, device, address in ((name, "wire", own), (router, side, gateway)):
-                run("ip", "-n", where, "address", "add", f"{address}/24", "dev", device)
-                run("ip", "-n", where, "link", "set", device, "mtu", str(ETHERNET if side == "server" else mtu), "up")
-            run("ip", "-n", name, "route", "add", "default", "via", gateway)
-        run("ip", "netns", "exec", router, "sysctl", "-qw", "net.ipv4.ip_forward=1")
+                ip("-n", where, "address", "add", f"{address}/24", "dev", device)
+                ip("-n", where, "link", "set", device, "mtu", str(ETHERNET if side == "server" else mtu), "up")
+            ip("-n", name, "route", "add", "default", "via", gateway)
+        ip("netns", "exec", router, "sysctl", "-qw", "net.ipv4.ip_forward=1")
         yield ends[0], ends[1]
     finally:
         for name in names:
@@ -67,7 +68,7 @@ def sizes(mtu: int) -> list[int]:
     with namespaces(min(mtu, ETHERNET)) as (server, client), tempfile.TemporaryDirectory(prefix="railyard-") as name:
         if mtu <= ETHERNET:
             return found(server, client, ROUTED[0][1], Path(name))
-        run("ip", "-n", server, "link", "set", "lo", "mtu", str(mtu))
+        ip("-n", server, "link", "set", "lo", "mtu", str(mtu))
         return found(server, server, "127.0.0.1", Path(name))
 
 
@@ -79,7 +80,7 @@ def found(server_in: str, client_in: str, address: str, qlogs: Path) -> list[int
             if server.stdout is None or "listening" not in server.stdout.readline():
                 raise UserError("the server does not listen.")
             url = f"https://{address}:4433/synthetic/{BYTES}"
-            run("ip", "netns", "exec", client_in, program("xlink-get"), "--insecure", url)
+            ip("netns", "exec", client_in, program("xlink-get"), "--insecure", url)
         finally:
             server.terminate()
             server.wait(timeout=20)

@@ -5,7 +5,10 @@ from pathlib import Path
 
 from pydantic import Field
 
+from railyard.base.errors import UserError
+from railyard.base.lists import distinct
 from railyard.base.page import Table
+from railyard.base.yamlfile import near_miss
 from railyard.experiment.model import Strict
 from railyard.figures import rows
 from railyard.results import differences
@@ -36,6 +39,9 @@ def measure(settings: Settings) -> Measured:
     fewer, called = ({}, "") if settings.starts is None else ({"seeds": settings.starts}, f"{settings.starts}")
     runs = recorded.campaign(settings.experiment, settings.out, jobs, tell, fewer, called)
     # As `railyard compare` does it: a family is all schemes against one.
+    known = distinct(run.label for run in runs)
+    if unknown := [label for labels in settings.against.values() for label in labels if label not in known]:
+        raise UserError(f"no run of scheme '{unknown[0]}'; {near_miss(unknown[0], known)}")
     every = differences.differences(runs, differences.asked(runs, [*settings.against]))
     return Measured(found={to: table(runs, to, labels, every) for to, labels in settings.against.items()})
 

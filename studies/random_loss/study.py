@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import Field
 
 from railyard.base.errors import UserError
-from railyard.base.paths import ROOT
+from railyard.base.paths import IN_CHECKOUT, ROOT
 from railyard.experiment.model import Strict
 from railyard.studies.study import Data, markdown
 
@@ -29,6 +29,8 @@ class Measured(Data):
 
 
 def measure(settings: Settings) -> Measured:
+    if not IN_CHECKOUT:
+        raise UserError("the other stacks are built in the repository: use a checkout and its .venv.")
     with tempfile.TemporaryDirectory(prefix="railyard-") as folder:
         out = Path(folder) / "loss.json"
         command = [sys.executable, "-m", "interop.loss", *settings.servers, "--out", str(out)]

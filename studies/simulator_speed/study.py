@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import Field
 
+from railyard.base.errors import UserError
 from railyard.base.paths import program
 from railyard.experiment.model import Strict
 from railyard.studies.machine import Machine, count_of, counted, machine
@@ -166,7 +167,7 @@ def _plays(folder: Path, job: Job, tries: int) -> Plays:
         done = subprocess.run(starter, stdout=subprocess.PIPE, text=True, check=True)
         status, *run = json.loads(done.stdout)
         if status != 0:
-            raise RuntimeError(f"xlink-sim ended with status {status}")
+            raise UserError(f"xlink-sim ended with status {status}.")
         runs.append(run)
     emulator = json.loads((folder / "out" / "mpshell.json").read_text())
     summary = json.loads((folder / "out" / "player.jsonl").read_text().splitlines()[-1])

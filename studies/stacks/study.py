@@ -14,7 +14,8 @@ from pydantic import Field
 
 from railyard.base.errors import UserError
 from railyard.base.jsonl import read_jsonl
-from railyard.base.yamlfile import YamlDocument
+from railyard.base.lists import distinct
+from railyard.base.yamlfile import YamlDocument, near_miss
 from railyard.experiment.model import Experiment, Strict, find_experiment, load_experiment
 from railyard.experiment.stacks import entry_from, resolve_stack
 from railyard.figures.figure import Values
@@ -30,6 +31,7 @@ from railyard.stats.bootstrap import Layout
 from railyard.stats.intervals import Interval, interval
 from railyard.stats.pooled import bootstrap, paired, quantile_of
 from railyard.studies.claims import Compared
+from railyard.studies.machine import reason
 from railyard.studies.study import Data, changed, markdown, tell
 
 NOT_KNOWN = "–"
@@ -139,8 +141,12 @@ class Measured(Data):
 
 def measure(settings: Settings) -> Measured:
     experiment, document, missing = _without_missing(settings)
+    specs = resolve(experiment, document)
+    labels = distinct(spec.label for spec in specs)
+    if settings.against not in labels:
+        raise UserError(f"no run of scheme '{settings.against}'; {near_miss(settings.against, labels)}")
     arena_of(experiment.arena).check()
-    plan = Plan(experiment, resolve(experiment, document), not_run=not_run(experiment, document))
+    plan = Plan(experiment, specs, not_run=not_run(experiment, document))
     with whole_campaign(plan, Place(settings.out, tell=tell), jobs=settings.jobs) as campaign:
         runs = campaign.runs
         failed = _failed(runs, campaign.folder)
@@ -210,7 +216,7 @@ def _without_missing(settings: Settings) -> tuple[Experiment, YamlDocument, list
             try:
                 resolve_stack(entry["stack"], entry_from(entry)["stack_options"], file.parent)
             except UserError as error:
-                missing.append(f"{entry.get('label', entry['stack'])}: {error}")
+                missing.append(f"{entry.get('label', entry['stack'])}: {reason(error)}")
                 continue
         kept.append(entry)
     changes = {"schemes": kept, "pairs": settings.pairs, "seeds": settings.seeds}

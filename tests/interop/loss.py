@@ -51,7 +51,10 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="transfers at a time")
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
-    servers = [by_name(name) for name in arguments.server]
+    try:
+        servers = [by_name(name) for name in arguments.server]
+    except ValueError as error:
+        parser.error(str(error))
     for peer in (*servers, *(by_name(CLIENT.get(server.name, "quic-go")) for server in servers)):
         if (missing := peer.missing()) is not None:
             print(f"{peer.name}: {missing}", file=sys.stderr)
