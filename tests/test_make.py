@@ -1,5 +1,6 @@
 """The targets of `make` and their variables."""
 
+import os
 import re
 import subprocess
 
@@ -7,13 +8,16 @@ import pytest
 
 from conftest import good
 from railyard.base.paths import ROOT
+from railyard.studies.machine import MAKE_VARIABLES
 
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 MOVED = re.findall(r"^NOW_(\S+) := (\S+) (.*)$", MAKEFILE, re.MULTILINE)
 
 
-def make(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["make", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+def make(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """As from a shell, also where `make test` runs these tests."""
+    environment = {name: value for name, value in os.environ.items() if name not in MAKE_VARIABLES} | variables
+    return subprocess.run(["make", *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
 def explained() -> dict[str, set[str]]:
