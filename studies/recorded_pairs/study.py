@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
+from railyard.base.errors import UserError
 from railyard.experiment.model import Strict
 from railyard.studies.study import Data, changed, markdown
 from railyard.traces import find_pair, read_trace, trace_stats
@@ -34,6 +35,8 @@ def measure(settings: Settings) -> Measured:
 
 def collection(begin: str, what: str, pairs: list[str]) -> Collection:
     names = [name for name in pairs if name.startswith(tuple(begin.split(", ")))]
+    if not names:
+        raise UserError(f"no pair of the experiment begins with '{begin}'; it has {', '.join(pairs[:3])} and others.")
     stats = [trace_stats(read_trace(path.downlink)) for name in names for path in find_pair(name).paths]
     return Collection(
         begin=begin,

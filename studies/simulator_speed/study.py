@@ -84,8 +84,8 @@ class Settings(Strict):
     tries: int = Field(ge=1)
     play_s: int = Field(ge=1)  # of the video over two paths
     paths: list[int]
-    players: list[int]
-    traces_s: list[int]  # lengths of the traces
+    players: list[int] = Field(min_length=1)
+    traces_s: list[int] = Field(min_length=1)  # lengths of the traces
     packets: int = Field(ge=0)  # further packets that are counted, by model; 0: no callgrind
 
 
