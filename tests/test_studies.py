@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,6 +73,35 @@ def test_a_study_that_may_not_make_namespaces_says_what_it_needs(
     with pytest.raises(UserError) as refused:
         find_study(name).measure(SIZE, {})
     assert str(refused.value) == f"{name} makes network namespaces{remedy}"
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "sentence"),
+    [
+        ("stacks", {"against": "vanilla"}, "no run of scheme 'vanilla'; did you mean 'vanilla-mp'"),
+        (
+            "recorded-pairs",
+            {"collections": {"walking_": "no such"}},
+            "no pair of the experiment begins with 'walking_'",
+        ),
+    ],
+)
+def test_a_setting_that_names_what_is_not_there_is_refused(name: str, changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        find_study(name).measure("small", changes)
+
+
+@pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
+def test_settings_of_paths_at_the_small_size(tmp_path: Path) -> None:
+    one = find_study("paths")
+    changes = {"against": {"cm": ["sp"]}, "out": tmp_path, "jobs": 1}
+    measured = one.measure("small", changes)
+    copy = study.Study(one.name, tmp_path, one.declared)
+    shutil.copy2(one.folder / study.CODE, tmp_path)
+    measured.write(copy.file("small"))
+    assert list(copy.kept("small").parts()) == list(measured.parts())
+    with pytest.raises(UserError, match="no run of scheme 'silence:30'; did you mean 'silence:300'"):
+        one.measure("small", changes | {"against": {"cm": ["silence:30"]}})
 
 
 def test_a_program_that_fails_is_named_with_what_it_says() -> None:

@@ -138,6 +138,10 @@ def cell(figure: Figure, runs: Sequence[Run], short: Shortages) -> str:
     """The cell of a table. If it is "n too small", adds the reason to `short`."""
     interval = figure.level(runs, differences.layout_of(runs))
     short.append((figure.title, differences.shortage_of(runs, figure, interval)))
+    return level_cell(figure, interval)
+
+
+def level_cell(figure: Figure, interval: Interval | None) -> str:
     if figure.is_relative:
         return differences.level_words(interval)
     return differences.level_words(interval, ".2f", 100.0)

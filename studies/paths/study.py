@@ -1,22 +1,22 @@
 """Schemes with other settings of paths, compared with the same ones without: docs/results/transport.md."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import Field
 
 from railyard.base.errors import UserError
-from railyard.base.lists import distinct
-from railyard.base.page import Table
+from railyard.base.lists import grouped
 from railyard.base.yamlfile import near_miss
 from railyard.experiment.model import Strict
 from railyard.figures import rows
 from railyard.results import differences
-from railyard.results.differences import Difference
 from railyard.results.records import Run
 from railyard.run.arena import arena_of
+from railyard.stats.intervals import Interval
 from railyard.studies import recorded
-from railyard.studies.study import Data, tell
+from railyard.studies.claims import Compared
+from railyard.studies.study import Data, markdown, tell
 
 LEVELS = (rows.RCT_MEDIAN, rows.RCT_P95, rows.RCT_P99, rows.REBUFFER_RATE)
 CHANGES = (rows.RCT_MEDIAN, rows.RCT_P95, rows.REBUFFER_RATE)
@@ -30,38 +30,55 @@ class Settings(Strict):
     out: Path | None = None  # folder of the campaign's folder; None: results/
 
 
+class Row(Data):
+    """A scheme over all pairs."""
+
+    label: str
+    levels: list[Interval | None]  # of LEVELS
+    changes: list[Compared]  # of CHANGES; none of the scheme that others are compared with
+    migrations: float | None  # a play
+
+
 class Measured(Data):
-    found: dict[str, Table]
+    found: dict[str, list[Row]]
 
 
 def measure(settings: Settings) -> Measured:
     jobs = settings.jobs or arena_of("sim").default_jobs()
     fewer, called = ({}, "") if settings.starts is None else ({"seeds": settings.starts}, f"{settings.starts}")
-    runs = recorded.campaign(settings.experiment, settings.out, jobs, tell, fewer, called)
+    return of_runs(recorded.campaign(settings.experiment, settings.out, jobs, tell, fewer, called), settings.against)
+
+
+def of_runs(runs: Sequence[Run], against: Mapping[str, Sequence[str]]) -> Measured:
+    by_label = grouped((run.label, run) for run in runs)
+    if unknown := [label for labels in against.values() for label in labels if label not in by_label]:
+        raise UserError(f"no run of scheme '{unknown[0]}'; {near_miss(unknown[0], by_label)}")
     # As `railyard compare` does it: a family is all schemes against one.
-    known = distinct(run.label for run in runs)
-    if unknown := [label for labels in settings.against.values() for label in labels if label not in known]:
-        raise UserError(f"no run of scheme '{unknown[0]}'; {near_miss(unknown[0], known)}")
-    every = differences.differences(runs, differences.asked(runs, [*settings.against]))
-    return Measured(found={to: table(runs, to, labels, every) for to, labels in settings.against.items()})
+    every = differences.differences(runs, differences.asked(runs, [*against]))
+    of_change = {(one.figure, one.label, one.against): recorded.compared_of(one, {}) for one in every}
 
-
-def table(runs: Sequence[Run], reference: str, labels: Sequence[str], compared: Sequence[Difference]) -> Table:
-    by_name = {(one.figure.name, one.label, one.against): one for one in compared}
-    cells = []
-    for label in (reference, *labels):
-        own = [run for run in runs if run.label == label]
-        levels = [recorded.cell(figure, own, []) for figure in LEVELS]
-        against = [by_name.get((figure.name, label, reference)) for figure in CHANGES]
-        changes = ["" if one is None else f"{one.words} {one.verdict}" for one in against]
+    def row(label: str, to: str) -> Row:
+        own = by_label[label]
         moves = [run.migrations for run in own if run.migrations is not None]
-        cells.append([f"`{label}`", *levels, *changes, f"{sum(moves) / len(moves):.2f}" if moves else ""])
-    titles = [f"{figure.title} {figure.unit}" for figure in LEVELS]
-    against_first = [f"{figure.title} against `{reference}`" for figure in CHANGES]
-    heads = ["scheme", *titles, *against_first, "migrations a play"]
-    return Table(heads=heads, align="l" * (len(heads) - 1) + "r", rows=cells)
+        return Row(
+            label=label,
+            levels=[figure.level(own, differences.layout_of(own)) for figure in LEVELS],
+            changes=[of_change[figure, label, to] for figure in CHANGES if label != to],
+            migrations=sum(moves) / len(moves) if moves else None,
+        )
+
+    return Measured(found={to: [row(label, to) for label in (to, *labels)] for to, labels in against.items()})
 
 
 def tables(measured: Measured) -> Iterator[tuple[str, str]]:
-    for reference, of_reference in measured.found.items():
-        yield reference, of_reference.markdown
+    for reference, rows_ in measured.found.items():
+        titles = [f"{figure.title} {figure.unit}" for figure in LEVELS]
+        against = [f"{figure.title} against `{reference}`" for figure in CHANGES]
+        heads = ["scheme", *titles, *against, "migrations a play"]
+        yield reference, markdown(heads, map(_cells, rows_), left=len(heads) - 1)
+
+
+def _cells(row: Row) -> list[str]:
+    levels = [recorded.level_cell(figure, level) for figure, level in zip(LEVELS, row.levels, strict=True)]
+    changes = [f"{one.words} {one.established}" for one in row.changes] or [""] * len(CHANGES)
+    return [f"`{row.label}`", *levels, *changes, "" if row.migrations is None else f"{row.migrations:.2f}"]

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from railyard.base.errors import UserError
 from railyard.base.jsonl import read_jsonl
-from railyard.base.lists import distinct
+from railyard.base.lists import distinct, grouped
 from railyard.base.yamlfile import YamlDocument, near_miss
 from railyard.experiment.model import Experiment, Strict, find_experiment, load_experiment
 from railyard.experiment.stacks import entry_from, resolve_stack
@@ -32,12 +32,13 @@ from railyard.stats.intervals import Interval, interval
 from railyard.stats.pooled import bootstrap, paired, quantile_of
 from railyard.studies.claims import Compared
 from railyard.studies.machine import reason
+from railyard.studies.recorded import compared_of
 from railyard.studies.study import Data, changed, markdown, tell
 
 NOT_KNOWN = "–"
 REFERENCE = "vanilla-mp"
 HEADS = ["RCT p50 s", "p95", "p99", "first frame p50 s", "rebuffer %", "wire / delivered", "ends"]
-CHANGES = {"RCT median": RCT_MEDIAN, "RCT p95": RCT_P95, "rebuffer rate": REBUFFER_RATE}
+CHANGES = (RCT_MEDIAN, RCT_P95, REBUFFER_RATE)
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ class Rct(Data):
 
 class Measured(Data):
     against: str = REFERENCE
-    changes: dict[str, list[str]] = Field(default={})  # in the order of CHANGES
+    changes: list[Compared] = Field(default=[])  # of each scheme, in the order of CHANGES
     rows: list[Row]
     pairs: dict[str, dict[str, Rct]]  # of each pair, by scheme
     failed: list[str]
@@ -175,13 +176,10 @@ def _row(played: Played, reference: Played) -> Row:
     )
 
 
-def _changes(runs: Sequence[Run], reference: str) -> dict[str, list[str]]:
+def _changes(runs: Sequence[Run], reference: str) -> list[Compared]:
     played = [run for run in runs if not run.void]
-    comparisons = [(label, reference) for label in dict.fromkeys(run.label for run in played) if label != reference]
-    words: dict[str, list[str]] = {}
-    for one in differences(played, comparisons, list(CHANGES.values())):
-        words.setdefault(one.label, []).append(one.words)
-    return words
+    comparisons = [(label, reference) for label in distinct(run.label for run in played) if label != reference]
+    return [compared_of(one, {}) for one in differences(played, comparisons, CHANGES)]
 
 
 def _of_pair(played: Played) -> Rct:
@@ -233,8 +231,9 @@ def tables(measured: Measured) -> Iterator[tuple[str, str]]:
     matrix = [[pair, *(_words(by.get(label)) for label in labels)] for pair, by in measured.pairs.items()]
     yield "pairs", markdown(["pair", *labels], matrix)
     if measured.changes:
-        rows = [[label, *words] for label, words in measured.changes.items()]
-        yield "changes", markdown([f"against {measured.against}", *CHANGES], rows)
+        by_label = grouped((one.a, one.words) for one in measured.changes)
+        heads = [f"against {measured.against}", *(figure.title for figure in CHANGES)]
+        yield "changes", markdown(heads, [[label, *words] for label, words in by_label.items()])
     for name, title, lines in (
         ("failed", "Runs that failed", measured.failed),
         ("missing", "Not built here", measured.missing),
