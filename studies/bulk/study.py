@@ -308,7 +308,8 @@ def tables(measured: Measured) -> Iterator[tuple[str, str]]:
             found = [_ratio(case.turns, ours, other, figure) for figure in FIGURES.values()]
             ratios.append([name, f"{ours} / {other}", *("–" if one is None else one.text() for one in found)])
     yield "figures", markdown(heads, figures, left=2)
-    yield "ratios", markdown(["case", "ratio", *FIGURES], ratios, left=2)
+    if ratios:
+        yield "ratios", markdown(["case", "ratio", *FIGURES], ratios, left=2)
     if calls := measured.datagrams_a_call:
         said = ", ".join(f"{way} {datagrams:.1f}" for way, datagrams in calls.items())
         yield "calls", f"Datagrams a call of the server: {said}."
