@@ -295,50 +295,46 @@ demo: setup ## the main job: an answer over twelve pairs in virtual time, two pa
 # are. Its tests need the other programs as well; those are of the ordinary build.
 TSAN_TESTS := $(addprefix tests/test_,mpshell_tools.py mpshell_awake.py mpshell_flows.py lateness.py real_time.py)
 
-# One recipe for each PART.
-define TEST_all
-$(BUILD) --output-sync=target lint
-@scripts/run-py-tests.sh $(MAKE) --no-print-directory JOBS=1 test PART=c
-endef
-define TEST_c
-@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=asan c-test-programs fuzz-programs
-@scripts/run-c-tests.sh build/asan
-endef
-define TEST_python
-$(BUILD)
-@scripts/run-py-tests.sh
-endef
-# A data race fails the test that has it. No test may be skipped.
-define TEST_threads
-$(BUILD)
-@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=tsan build/tsan/bin/mpshell build/tsan/bin/mpshell-ctl
-@find build/bin -maxdepth 1 -type f ! -name mpshell ! -name mpshell-ctl -exec cp -u -t build/tsan/bin {} +
-@RAILYARD_REQUIRE_ALL=1 RAILYARD_BIN=$(CURDIR)/build/tsan/bin .venv/bin/python -m pytest -q $(TSAN_TESTS)
-endef
-# Relays over stacks that a registry brings; with PART=all they are skipped where a stack is not built.
-define TEST_peers
-@$(MAKE) --no-print-directory peers
-$(BUILD)
-@RAILYARD_REQUIRE_PEERS=1 .venv/bin/python -m pytest tests/test_relays.py tests/test_interop_noq.py
-endef
-# With an engine that is started where none runs.
-define TEST_docker
-$(BUILD)
-@docker/with-engine.sh $(MAKE) --no-print-directory test-with-engine
-endef
-# Those of the stress corpus: a mechanism is removed, and its scenarios must fail.
-define TEST_stress
-$(BUILD)
-@.venv/bin/python scripts/stress-without.py
-endef
-
 ## all, c, python; threads (mpshell under ThreadSanitizer), peers (relays over other people's stacks), docker, stress (its scenarios without their mechanisms)
-PART ?= all
-$(call check,test,PART,all c python threads peers docker stress)
+PART := all
+PARTS := $(addprefix test-of-,all c python threads peers docker stress)
+$(call check,test,PART,$(PARTS:test-of-%=%))
 .PHONY: test
 test: EXTRAS := $(if $(filter all python,$(PART)),browser test,$(filter peers docker,$(PART)))
-test: setup ## lint, the C tests and fuzzing corpora under ASan and UBSan, Python and end-to-end tests
-	$(TEST_$(PART))
+test: test-of-$(strip $(PART)) ## lint, the C tests and fuzzing corpora under ASan and UBSan, Python and end-to-end tests
+
+# Not one recipe that PART chooses: `make -n` would run all lines below one that begins with +.
+.PHONY: $(PARTS)
+$(PARTS): setup
+# What a script runs: a line that has $(MAKE) itself is run by `make -n`, too.
+BY_SCRIPT = $(MAKE) --no-print-directory
+test-of-all:
+	$(BUILD) --output-sync=target lint
+	@scripts/run-py-tests.sh $(BY_SCRIPT) JOBS=1 test PART=c
+test-of-c:
+	@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=asan c-test-programs fuzz-programs
+	@scripts/run-c-tests.sh build/asan
+test-of-python:
+	$(BUILD)
+	@scripts/run-py-tests.sh
+# A data race fails the test that has it. No test may be skipped.
+test-of-threads:
+	$(BUILD)
+	@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=tsan build/tsan/bin/mpshell build/tsan/bin/mpshell-ctl
+	@find build/bin -maxdepth 1 -type f ! -name mpshell ! -name mpshell-ctl -exec cp -u -t build/tsan/bin {} +
+	@RAILYARD_REQUIRE_ALL=1 RAILYARD_BIN=$(CURDIR)/build/tsan/bin .venv/bin/python -m pytest -q $(TSAN_TESTS)
+# Relays over stacks that a registry brings; with PART=all they are skipped where a stack is not built.
+test-of-peers: peers
+	$(BUILD)
+	@RAILYARD_REQUIRE_PEERS=1 .venv/bin/python -m pytest tests/test_relays.py tests/test_interop_noq.py
+# With an engine that is started where none runs.
+test-of-docker:
+	$(BUILD)
+	@docker/with-engine.sh $(BY_SCRIPT) test-with-engine
+# Those of the stress corpus: a mechanism is removed, and its scenarios must fail.
+test-of-stress:
+	$(BUILD)
+	@.venv/bin/python scripts/stress-without.py
 
 .PHONY: test-with-engine
 test-with-engine:

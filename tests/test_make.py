@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from railyard.base.paths import ROOT
 from railyard.studies.machine import MAKE_VARIABLES
 
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+PARTS = re.findall(r"^PARTS := \$\(addprefix test-of-,(.*)\)$", MAKEFILE, re.MULTILINE)[0].split()
 MOVED = re.findall(r"^NOW_(\S+) := (\S+) (.*)$", MAKEFILE, re.MULTILINE)
 
 
@@ -49,3 +51,20 @@ def test_a_target_that_is_a_value_now_names_it(old: str, target: str, value: str
     assert (done.returncode, done.stdout) == (2, "")
     assert f"`make {old}` is `make {target} {value}` now.  Stop." in done.stderr
     assert old not in explained() and value.partition("=")[0] in explained()[target]
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Path:
+    """One that runs nothing, and writes what it is to run into the file `asked` beside it."""
+    shell = tmp_path / "shell"
+    shell.write_text(f'#!/bin/sh\necho "$2" >>{tmp_path}/asked\n')
+    shell.chmod(0o755)
+    return shell
+
+
+@pytest.mark.parametrize("part", [*PARTS, "c "])
+def test_a_dry_run_of_tests_names_them_and_runs_none(part: str, shell: Path) -> None:
+    of_tests = re.compile("run-c-tests|run-py-tests|pytest|with-engine|stress-without")
+    done = good(make("-n", "test", f"PART={part}", f"SHELL={shell}"))
+    assert of_tests.search(done.stdout)
+    assert not of_tests.search((shell.parent / "asked").read_text())
