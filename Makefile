@@ -16,9 +16,11 @@ SHARED_TRACES := $(wildcard $(abspath ../shared/traces))
 export RAILYARD_TRACE_PATH := $(RAILYARD_TRACE_PATH)$(if $(SHARED_TRACES),$(if $(RAILYARD_TRACE_PATH),:)$(SHARED_TRACES))
 
 JOBS ?= $(shell nproc)
+# Variables that help lists are set with := where the environment must not: a machine has a SIZE or an IMAGE of its own.
 # $(call check,TARGET,VARIABLE,WORDS,some): refuses what the variable does not take, before anything is done. Without
-# `some` it takes one of the words.
-check = $(if $(filter $1,$(MAKECMDGOALS)),$(if $(or $(filter-out $3,$($2)),$(if $4,,$(word 2,$($2))),$(if $($2),,none)),$(error make $1: $2 takes $(if $4,some,one) of $(subst $() ,$(comma) ,$3), not '$($2)')))
+# `some` it takes one of the words. $(call check_on,TARGET,VARIABLE): it is 1 or nothing.
+check = $(if $(filter $1,$(MAKECMDGOALS)),$(if $(or $(filter-out $3,$($2)),$(if $4,,$(word 2,$($2))),$(if $($2),,none)),$(error make $1: $2 takes $(if $4,some of ,$(if $(word 2,$3),one of ))$(subst $() ,$(comma) ,$3)$(if $4, (blanks between them)), not '$($2)')))
+check_on = $(if $($2),$(call check,$1,$2,1))
 comma := ,
 # Without compiled modules `railyard run` takes 2 s of processor time more each time that it starts.
 unexport PYTHONDONTWRITEBYTECODE
@@ -252,13 +254,13 @@ c-test-programs: $(TEST_BIN)
 
 .PHONY: help
 help: ## explain each target and, below it, the variables that it takes
-	@awk -F' *[?]= *' '/^## / { text = substr($$0, 4); next } \
+	@awk -F' *[?:]= *' '/^## / { text = substr($$0, 4); next } \
 		text != "" { variables = variables sprintf("      %-22s %s\n", $$1 "=" $$2, text); text = "" } \
 		/^[a-z][a-z-]*:.*## / { split($$0, of, ":.*## "); printf "  %-18s %s\n%s", of[1], of[2], variables; variables = "" }' \
 		$(filter %Makefile %.mk,$(MAKEFILE_LIST))
 
 ## some of browser, test, kernel, docker, fuzz, tidy, peers, machine: what is not needed to build and run
-EXTRAS ?=
+EXTRAS :=
 .PHONY: setup
 setup: ## install what is missing (Debian packages as root, Python packages into .venv)
 	@scripts/setup.sh $(EXTRAS)
@@ -280,7 +282,8 @@ kernel: setup ## build the time-travel kernel (8 minutes of processor time, once
 	@emulator/kernel/build.sh
 
 ## 1: with the newest versions
-UPGRADE ?=
+UPGRADE :=
+$(call check_on,lock,UPGRADE)
 .PHONY: lock
 lock: setup ## write requirements.lock anew after a change of pyproject.toml
 	@CUSTOM_COMPILE_COMMAND='make lock' .venv/bin/pip-compile --quiet --extra dev --extra dask --extra notebook --extra serve --build-deps-for wheel \
@@ -348,7 +351,7 @@ test-long: setup ## the tests that take minutes each: `make test` leaves them ou
 	@RAILYARD_REQUIRE_KERNEL=1 .venv/bin/python -m pytest -m "long and not docker"
 
 ## some of c, python, and corpora: of tests/fuzz/ alone, by file
-COVER ?= c python
+COVER := c python
 $(call check,coverage,COVER,c python corpora,some)
 .PHONY: coverage
 coverage: EXTRAS := $(if $(filter corpora,$(COVER)),fuzz)
@@ -364,17 +367,19 @@ peers: setup ## fetch and build the foreign QUIC stacks that `make interop` spea
 	@scripts/peers.sh
 
 ## this stack alone
-PEER ?=
+PEER :=
 ## this test case alone
-CASE ?=
+CASE :=
 ## 1: in virtual time, in a time-travel kernel
-VIRTUAL ?=
+VIRTUAL :=
 ## seed of the links' random choices
-SEED ?=
+SEED :=
 ## repetitions of each
-TIMES ?=
+TIMES :=
 ## 1: keep the other rows of the page
-ADD ?=
+ADD :=
+$(call check_on,interop,VIRTUAL)
+$(call check_on,interop,ADD)
 .PHONY: interop
 interop: setup peers ## test cases x foreign QUIC stacks x directions: table, build/interop/matrix.html
 	$(BUILD)
@@ -387,11 +392,11 @@ interop: setup peers ## test cases x foreign QUIC stacks x directions: table, bu
 LOCAL_BASE := railyard/base:bookworm
 
 ## some of client, server, tool (the command), interop (for quic-interop-runner), base (what they stand on, by debootstrap)
-IMAGE ?= client server
+IMAGE := client server
 ## IMAGE@sha256:…, a Debian 12 to stand on in place of that base
-BASE ?=
+BASE :=
 ## Debian packages that go in too, for relays of other stacks
-PACKAGES ?=
+PACKAGES :=
 $(call check,docker,IMAGE,base client server tool interop,some)
 
 .PHONY: docker
@@ -402,7 +407,7 @@ docker: $(if $(filter tool,$(IMAGE)),wheel) ## build container images
 
 # Not after setup: nothing of this machine is used.
 ## targets of one root after a comma, of the next one after a blank
-ORDER ?= demo,test test,demo
+ORDER := demo,test test,demo
 .PHONY: fresh-machine
 fresh-machine: ## `make demo` and `make test` in bare Debian 12 roots, in both orders
 	@scripts/fresh-machine.sh $(ORDER)
@@ -439,7 +444,8 @@ C_FILES = $(shell git ls-files '*.c' '*.h')
 TIDY_FLAGS = $(LANGUAGE) -Itransport $(PKG_CFLAGS) $(addprefix -isystem ,$(addsuffix /include,$(PICOQUIC_DIR) $(XQUIC_DIR)))
 TIDY_FILES = $(filter-out $(if $(PICOQUIC_DIR),,peers/picoquic/%) $(if $(XQUIC_DIR),,peers/xquic/%),$(filter %.c,$(C_FILES)))
 ## 1: also the checks of C that .clang-tidy names
-TIDY ?=
+TIDY :=
+$(call check_on,lint,TIDY)
 .PHONY: lint
 lint: EXTRAS := $(if $(TIDY),tidy)
 lint: setup ## clang-format, length of lines, ruff, mypy
@@ -448,7 +454,7 @@ lint: setup ## clang-format, length of lines, ruff, mypy
 	@! grep -nE '[!=]= NULL (&&|\|\||\?)|(&&|\|\|) [^()]* [!=]= NULL|(if|while) \([^()]* [!=]= NULL\)' $(C_FILES) || { echo "Write !p for p == NULL, and p for p != NULL, in a condition."; exit 1; }
 	@.venv/bin/ruff check --quiet . && .venv/bin/ruff format --quiet --check .
 	@.venv/bin/mypy
-	@$(if $(TIDY),command -v clang-tidy >/dev/null || { echo "clang-tidy is missing." >&2; exit 2; })
+	@$(if $(TIDY),command -v clang-tidy >/dev/null || { echo "clang-tidy is missing; install the Debian package clang-tidy." >&2; exit 2; })
 	@$(if $(TIDY),printf '%s\n' $(TIDY_FILES) | xargs -P$(JOBS) -n8 sh -c 'clang-tidy --quiet "$$@" -- $(TIDY_FLAGS) 2>/dev/null' clang-tidy)
 
 .PHONY: format
@@ -456,9 +462,10 @@ format: setup ## rewrite the sources as lint wants them
 	@clang-format -i $(C_FILES)
 	@.venv/bin/ruff check --quiet --fix . ; .venv/bin/ruff format --quiet .
 
-AGAINST ?=
+## a revision to compare with
+AGAINST :=
 .PHONY: bench-instructions
-bench-instructions: setup ## count the instructions of ten fixed jobs under callgrind (AGAINST=REV: compare with it)
+bench-instructions: setup ## count the instructions of ten fixed jobs under callgrind
 	@.venv/bin/python bench/instructions.py $(if $(AGAINST),--against $(AGAINST))
 
 .PHONY: bench
@@ -467,9 +474,10 @@ bench: setup ## measure the simulator and links, endpoints with many connections
 	@for study in simulator-speed connections 'bulk --size loopback' mpshell-lateness; do .venv/bin/railyard study $$study || exit; done
 
 ## small (a quick look), default or full
-SIZE ?= default
+SIZE := default
+$(call check,report,SIZE,small default full)
 ## a time, such as 5min: what can be made in it
-WITHIN ?=
+WITHIN :=
 .PHONY: report
 report: setup ## every figure and table of the paper and all campaigns: results/report.html and .pdf
 	$(BUILD)

@@ -13,6 +13,8 @@ from railyard.studies.machine import MAKE_VARIABLES
 
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 PARTS = re.findall(r"^PARTS := \$\(addprefix test-of-,(.*)\)$", MAKEFILE, re.MULTILINE)[0].split()
+TAKEN = {"KERNEL_SOURCE", "PREFIX", "DESTDIR"}
+"""Variables that the environment may set."""
 MOVED = re.findall(r"^NOW_(\S+) := (\S+) (.*)$", MAKEFILE, re.MULTILINE)
 
 
@@ -35,7 +37,16 @@ def explained() -> dict[str, set[str]]:
 
 @pytest.mark.parametrize(
     ("target", "value"),
-    [("test", "PART=x"), ("test", "PART="), ("fuzz", "DO=run merge"), ("coverage", "COVER=c x"), ("docker", "IMAGE=x")],
+    [
+        ("test", "PART=x"),
+        ("test", "PART="),
+        ("fuzz", "DO=run merge"),
+        ("coverage", "COVER=c x"),
+        ("docker", "IMAGE=x"),
+        ("report", "SIZE=huge"),
+        ("lint", "TIDY=0"),
+        ("interop", "ADD=no"),
+    ],
 )
 def test_a_value_that_a_variable_does_not_take_is_refused_before_anything_is_done(target: str, value: str) -> None:
     done = make(target, value)
@@ -68,3 +79,11 @@ def test_a_dry_run_of_tests_names_them_and_runs_none(part: str, shell: Path) -> 
     done = good(make("-n", "test", f"PART={part}", f"SHELL={shell}"))
     assert of_tests.search(done.stdout)
     assert not of_tests.search((shell.parent / "asked").read_text())
+
+
+def test_variables_of_the_environment_change_no_target(shell: Path) -> None:
+    targets = explained()
+    words = ("-n", f"SHELL={shell}", *(target for target, variables in targets.items() if variables))
+    others = dict.fromkeys(set().union(*targets.values()) - TAKEN, "1")
+    assert len(others) > 20
+    assert good(make(*words, **others)).stdout == good(make(*words)).stdout

@@ -27,13 +27,13 @@ $(OUT)/tests/fuzz/seeds: $(OUT)/tests/fuzz/seeds.o $(OUT)/tests/fuzz/repeatable.
 	$(LINK)
 
 ## run, seeds (inputs from real exchanges into build/fuzz/NAME/found), or merge (what was found into tests/fuzz/corpus)
-DO ?= run
+DO := run
 ## run: seconds for each harness
-SECONDS ?= 60
+SECONDS := 60
 ## run: inputs for each harness; -1: no limit
-RUNS ?= -1
+RUNS := -1
 ## run, merge: this harness alone
-ONLY ?=
+ONLY :=
 $(call check,fuzz,DO,run seeds merge)
 .PHONY: fuzz
 fuzz: EXTRAS := $(if $(filter seeds,$(DO)),,fuzz)
