@@ -86,7 +86,7 @@ def main() -> int:
     OUT.mkdir(parents=True, exist_ok=True)
     all_passed = True
     tables = []
-    for what in sys.argv[1:]:
+    for what in dict.fromkeys(sys.argv[1:]):
         passed, lines = READ[what]()
         all_passed &= passed
         tables.append((what, sorted(lines)))

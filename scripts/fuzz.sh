@@ -35,6 +35,8 @@ fuzzer_of() {
 run() {
     local only=$1 seconds=$2 runs=$3 failed=() name program place
     local names
+    [[ $seconds =~ ^[0-9]+$ && $runs =~ ^(-1|[0-9]+)$ ]] || # libFuzzer reads 1h as 1, and abc as no limit
+        die "SECONDS takes a number of seconds, RUNS a number or -1; not SECONDS='$seconds' RUNS='$runs'."
     names=$(harnesses "$only") || exit 2
     for name in $names; do
         program=$(fuzzer_of "$name") || exit 2
