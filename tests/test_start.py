@@ -80,6 +80,13 @@ def test_commands_are_completed_without_importing_one(incomplete: str) -> None:
     assert packages & SLOW == set() and len(modules) < 10, modules
 
 
+def test_completion_after_a_former_name_is_that_after_an_unknown_one() -> None:
+    former, unknown = (
+        started(COMP_WORDS=f"railyard {name} ", COMP_CWORD="2", __C_COMPLETE="complete_bash") for name in ("list", "no")
+    )
+    assert former[0] == unknown[0]
+
+
 def test_help_names_each_command_with_the_first_words_of_its_own_help() -> None:
     printed, packages, *_ = started("--help", COLUMNS="400")
     assert packages & SLOW == set()

@@ -623,6 +623,8 @@ def test_plot_draws_all_paths_and_directions_of_a_pair_or_one_trace(tmp_path: Pa
                       (str(one), "--start", "0")):  # fmt: skip
         code, _, err = railyard_traces("stats", *arguments)
         assert (code, err.count("\n")) == (2, 1), arguments
+    delays = write(tmp_path / "delays.csv", "0,25\n1000,30\n")
+    assert "a delay trace has no capacity to plot; leave out --plot." in railyard_traces("stats", str(delays), *plot)[2]
 
 
 def test_who_reads_an_index_while_a_pair_is_added_finds_it_whole(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ class _Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         for old in (args[0], " ".join(args[:2])):
-            if old in MOVED:
+            if old in MOVED and not ctx.resilient_parsing:
                 raise UserError(f"`railyard {old}` is `railyard {MOVED[old]}` now.")
         name, command, rest = super().resolve_command(ctx, args)
         command = command.load() if isinstance(command, _Unloaded) else command

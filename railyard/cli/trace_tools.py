@@ -13,13 +13,14 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table
 
 from railyard.base.counting import counting
+from railyard.base.errors import UserError
 from railyard.base.files import write_named
 from railyard.base.terminal import new_console, print_table
 from railyard.base.yamlfile import load_yaml, parse
 from railyard.traces.convert.delays import DelayFormat, read_delays
 from railyard.traces.convert.recipe import Direction, Format, PairRecipe, RecipeFile, TimeUnit, TraceRecipe, Unit
 from railyard.traces.convert.run import convert_pair, convert_trace, provenance_bytes
-from railyard.traces.delay import rtt_over_time
+from railyard.traces.delay import is_delay_trace, rtt_over_time
 from railyard.traces.fetch import DOWNLOADS, MANIFEST, Source, fetch_source, find_source, read_manifest
 from railyard.traces.handshakes import BLOCK, Quantiles, quantiles, read_groups
 from railyard.traces.index import MADE_OF_SINGLES, write_entry
@@ -39,6 +40,8 @@ def write_plot(what: str, target: Path, bin_ms: int, start: float, duration: flo
     """Plots the capacity of a pair or a trace over time: all paths, both directions, with outages."""
     from railyard.traces.plot import Strip, rows_of_pair, write_trace_plot  # noqa: PLC0415  slow to load
 
+    if is_delay_trace(Path(what)):
+        raise UserError(f"{what}: a delay trace has no capacity to plot; leave out --plot.")
     if Path(what).is_file():
         title, rows = Path(what).name, [Strip(Path(what).name, read_trace(what), uplink=False)]
     elif "/" in what:
