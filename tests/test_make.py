@@ -91,7 +91,7 @@ def test_variables_of_the_environment_change_no_target(shell: Path) -> None:
 
 @pytest.mark.parametrize("limits", [("1h", "-1"), ("60", "many")])
 def test_fuzzing_takes_no_limit_that_is_no_number(limits: tuple[str, str]) -> None:
-    command = [ROOT / "scripts" / "fuzz.sh", "run", "frame", *limits]
+    command = [str(ROOT / "scripts" / "fuzz.sh"), "run", "frame", *limits]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("fuzz: SECONDS takes a number of seconds")
