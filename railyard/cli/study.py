@@ -50,8 +50,8 @@ def study_command(
         raise UserError("--kept prints what was measured before; leave out --set.")
     with resumable():
         measured = study.kept(size) if kept else study.measure(size, _changes(changes or []))
-    for _, text in measured.parts():
-        typer.echo(f"{text}\n")
+    for part, text in measured.parts():
+        typer.echo(f"## {part}\n\n{text}\n")
     if save:
         measured.write(study.file(size))
         for file in (study.file(size), *write_pages()):
