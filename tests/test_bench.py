@@ -3,7 +3,6 @@
 import array
 import importlib.util
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -14,7 +13,8 @@ import pytest
 
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, program
-from railyard.studies.machine import MAKE_VARIABLES, Machine
+from railyard.run.children import make_environment
+from railyard.studies.machine import Machine
 from railyard.studies.study import CODE, Measured, Study, find_study
 
 REQUESTS = 60
@@ -117,7 +117,7 @@ def test_packets_that_use_every_opportunity_of_a_link_use_all_of_it(tmp_path: Pa
 
 def test_an_ordinary_build_replaces_a_simulator_that_was_linked_fast(tmp_path: Path) -> None:
     """Its instructions would be those of another program."""
-    environment = {name: value for name, value in os.environ.items() if name not in MAKE_VARIABLES}
+    environment = make_environment()
 
     def is_linked(fast: str) -> bool:
         link = "LINK=@touch $@ && echo linked"

@@ -1,6 +1,5 @@
 """The targets of `make` and their variables."""
 
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 
 from conftest import good
 from railyard.base.paths import ROOT
-from railyard.studies.machine import MAKE_VARIABLES
+from railyard.run.children import make_environment
 
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 PARTS = re.findall(r"^PARTS := \$\(addprefix test-of-,(.*)\)$", MAKEFILE, re.MULTILINE)[0].split()
@@ -20,7 +19,7 @@ MOVED = re.findall(r"^NOW_(\S+) := (\S+) (.*)$", MAKEFILE, re.MULTILINE)
 
 def make(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """As from a shell, also where `make test` runs these tests."""
-    environment = {name: value for name, value in os.environ.items() if name not in MAKE_VARIABLES} | variables
+    environment = make_environment() | variables
     return subprocess.run(["make", *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 

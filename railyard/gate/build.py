@@ -75,7 +75,7 @@ def _git_or_fail(sentence: str, *arguments: str, tree: Path = ROOT) -> None:
 def _make(tree: Path, log: Path, folder: str = "build/bin") -> Path:
     """Builds the program of a tree into a folder of that tree and returns its path. If make fails, the log says why.
     Link-time optimisation is off: it takes longer than it saves in the runs, and outputs are the same."""
-    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "VARIANT")}
+    environment = children.make_environment()
     jobs = len(os.sched_getaffinity(0))
     log.parent.mkdir(parents=True, exist_ok=True)
     command = ["make", "-C", str(tree), f"-j{jobs}", f"BIN={folder}", "FAST_LINK=1", f"{folder}/{PROGRAM}"]

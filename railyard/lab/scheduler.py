@@ -1,6 +1,5 @@
 """Compiles a scheduler in C into a simulator, plays it and checks it, for notebooks/lab-scheduler.py."""
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ from railyard.lab import Check, check, is_open, judged, unanswered
 from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.results.qlogdiff import decisions, events, server_qlogs
 from railyard.run.arena import arena_of
+from railyard.run.children import make_environment
 from railyard.run.resolve import resolve
 
 PROGRAM = "xlink-sim"
@@ -56,8 +56,7 @@ def build(code: str, tree: Path = ROOT / "build" / "lab") -> Path:
     file = tree / "transport" / "scheduler" / f"{NAME}.c"
     if not file.is_file() or file.read_text(encoding="utf-8") != code:
         file.write_text(code, encoding="utf-8")
-    left_out = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "VARIANT")
-    environment = {name: value for name, value in os.environ.items() if name not in left_out}
+    environment = make_environment()
     command = ["make", "-C", str(tree), "--no-print-directory", "FAST_LINK=1", f"build/bin/{PROGRAM}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=BUILD_LIMIT_S, env=environment)
     if done.returncode != 0:

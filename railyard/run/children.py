@@ -11,6 +11,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+MAKE_VARIABLES = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "VARIANT", "FAST_LINK")
+
+
+def make_environment() -> dict[str, str]:
+    """The environment for an ordinary build, without what a `make` that runs this process has set."""
+    return {name: value for name, value in os.environ.items() if name not in MAKE_VARIABLES}
+
 
 async def started(command: Sequence[str], log: Path, *, dies_by: str = "TERM", **options: Any) -> Process:
     """Starts a process with its standard error in a file. `dies_by`: the signal that it gets when this process ends."""

@@ -12,13 +12,13 @@ from railyard.base.errors import UserError
 from railyard.base.page import markdown_of
 from railyard.base.paths import IN_CHECKOUT, ROOT
 from railyard.base.provenance import cpu, version_words
+from railyard.run.children import make_environment
 from railyard.run.confine import may_make_namespaces
 from railyard.studies.study import Data
 
 # callgrind counts each byte of a `rep movsb`, but vector copies as single instructions.
 VALGRIND_ENV = {"GLIBC_TUNABLES": "glibc.cpu.x86_rep_movsb_threshold=1000000000"}
 PYTHON_ENV = {"PYTHONHASHSEED": "0"}
-MAKE_VARIABLES = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "VARIANT", "FAST_LINK")
 WAIT_S = 900
 MOST_LETTERS = 120  # of a command in a message
 
@@ -134,7 +134,7 @@ def tree_of(revision: str) -> Path:
 def build(tree: Path, targets: Iterable[str]) -> None:
     """Makes files of a tree as an ordinary build does. Another revision may not have all of them yet. Raises
     UserError."""
-    environment = {name: value for name, value in os.environ.items() if name not in MAKE_VARIABLES}
+    environment = make_environment()
     command = ["make", "-s", "-k", f"-j{len(os.sched_getaffinity(0))}", *sorted(set(targets))]
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False, env=environment)
     errors = [line for line in done.stderr.splitlines() if "Error" in line]
