@@ -7,6 +7,7 @@ import pytest
 
 from railyard.stats import intervals, rates
 from railyard.stats.bootstrap import Layout
+from railyard.stats.intervals import Interval
 from railyard.stats.rates import Sums
 
 
@@ -114,6 +115,29 @@ def test_two_schemes_that_stall_alike_in_every_play_do_not_differ() -> None:
     assert change is not None
     assert (change.interval.low, change.interval.high) == (0, 0)
     assert change.alike(0.005) and change.p_less == 1
+
+
+def test_where_one_scheme_stalls_longer_the_other_does_not_at_the_same_time() -> None:
+    """One pair adds to one of the two sums alone, so their correlation is negative, and the interval wider by it."""
+    more, less = np.array([2.0, 3.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0, 4.0])
+    drawn = np.random.default_rng(1).integers(0, 4, size=(100_000, 4))
+    by_bootstrap = np.corrcoef(more[drawn].sum(axis=1), less[drawn].sum(axis=1))[0, 1]
+    assert intervals.exclusive_correlation(more, less, 4) == pytest.approx(by_bootstrap, abs=0.01)
+    assert intervals.exclusive_correlation(more, np.zeros(4), 4) == 0
+    independent, mine = (intervals.less(Interval(5, 4, 7), Interval(5, 3, 6), of) for of in (0.0, -0.5))
+    assert mine.low < independent.low and mine.high > independent.high
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_where_either_scheme_stalls_by_chance_one_comparison_in_twenty_differs(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    layout, found = _pairs(28, plays=1), []
+    for _ in range(300):
+        ours = generator.integers(0, 2, size=28).astype(float)
+        change = rates.change(_of(list(ours)), _of(list(1 - ours)), layout)
+        assert change is not None
+        found.append(change.interval.low > 0 or change.interval.high < 0)
+    assert np.mean(found) <= 0.06
 
 
 def test_without_a_stall_nothing_is_known_of_a_difference() -> None:

@@ -12,6 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from statistics import fmean, median
 
+import numpy as np
+
 from railyard.base.lists import grouped
 from railyard.figures.figure import Figure
 from railyard.figures.rows import GATED
@@ -21,9 +23,9 @@ from railyard.results.records import RESULT_OUTCOMES, Run
 from railyard.run.record import ABOUT
 from railyard.run.runspec import RunSpec
 from railyard.stats import statistics
-from railyard.stats.bootstrap import FEWEST
+from railyard.stats.bootstrap import FEWEST, Reals
 from railyard.stats.distributions import exact_share, less_certain
-from railyard.stats.intervals import LEVEL, Interval, less
+from railyard.stats.intervals import LEVEL, Interval, exclusive_correlation, less
 from railyard.stats.pooled import bootstrap, mean
 
 
@@ -42,10 +44,11 @@ def _counted(deltas: Sequence[float], level: float) -> Interval:
     """The share of plays that got worse minus the share that got better. Each window is one observation, of which a
     part may have changed (Korn and Graubard 1998)."""
 
-    def share(changed: Sequence[float]) -> Interval:
+    def share(changed: Reals) -> Interval:
         return Interval(fmean(changed), *exact_share(math.fsum(changed), len(changed), level))
 
-    return less(share([max(delta, 0.0) for delta in deltas]), share([max(-delta, 0.0) for delta in deltas]))
+    worse, better = np.maximum(deltas, 0.0), np.maximum(np.negative(deltas), 0.0)
+    return less(share(worse), share(better), exclusive_correlation(worse, better, len(deltas)))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ docs/reference/statistics.md states the rules. The module `bootstrap` draws the 
 
     interval    expanded percentile interval of the bootstrap (Hesterberg 2015): its tails are those of Student's t with
                 n − 1 degrees of freedom, so that few units give a wide interval; below FEWEST units it has no ends
-    less        the difference of independent figures (MOVER, Zou and Donner 2008)
+    less        the difference of two figures (MOVER, Zou 2007)
 """
 
 import math
@@ -113,14 +113,26 @@ class Interval:
         return f"{said} [{low_said} to {high_said}]"
 
 
-def less(first: Interval, second: Interval) -> Interval:
-    """first − second, for independent figures (MOVER, Zou and Donner 2008)."""
+def less(first: Interval, second: Interval, correlation: float) -> Interval:
+    """first − second, of two figures whose estimates have this correlation (MOVER, Zou 2007)."""
+
+    def distance(one: float, other: float) -> float:
+        return math.sqrt(one * one + other * other - 2 * correlation * one * other)
+
     value = first.value - second.value
     return Interval(
         value,
-        value - math.hypot(first.value - first.low, second.high - second.value),
-        value + math.hypot(first.high - first.value, second.value - second.low),
+        value - distance(first.value - first.low, second.high - second.value),
+        value + distance(first.high - first.value, second.value - second.low),
     )
+
+
+def exclusive_correlation(one: Reals, other: Reals, count: float) -> float:
+    """Correlation of two sums over the same `count` observations, each of which adds to one of them at most."""
+    spreads = [float(part @ part) - float(part.sum()) ** 2 / count for part in (one, other)]
+    if min(spreads) <= 0:
+        return 0.0
+    return max(-1.0, -float(one.sum() * other.sum()) / count / math.sqrt(spreads[0] * spreads[1]))
 
 
 def bars(intervals: Sequence[Interval | None]) -> dict[str, Any]:

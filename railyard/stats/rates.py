@@ -12,8 +12,9 @@ longest ones, so the ends of a bootstrap interval are too low. Therefore:
                 variance v; the upper end that with mean y + w and variance v + w², w the longest event: as if one more
                 like it had not been seen. Below FEWEST events it has no ends
     difference  the events that are longer under our scheme and those that are longer under theirs are two rates, each
-                with such an interval, and the ends of their difference follow from these (MOVER, Zou and Donner 2008).
-                A rate with fewer than FEWEST events takes the greatest difference of either kind for w
+                with such an interval, and the ends of their difference follow from these and from the correlation of
+                the two sums, which is negative: an event adds to one of them alone (MOVER, Zou 2007). A rate with fewer
+                than FEWEST events takes the greatest difference of either kind for w
 
 `railyard study interval-coverage` measures how often they cover; docs/results/gate-power.md has the figures.
 """
@@ -188,8 +189,10 @@ class _Both:
     def difference(self, tail: float, times: float = 1.0) -> Interval:
         """The interval of ours − times · theirs."""
         net = self.ours - times * self.theirs
-        more, less = (self._one_way(np.maximum(part, 0.0), float(np.abs(net).max())) for part in (net, -net))
-        return intervals.less(more.interval(tail, self.freedom), less.interval(tail, self.freedom))
+        parts = np.maximum(net, 0.0), np.maximum(-net, 0.0)
+        more, less = (self._one_way(part, float(np.abs(net).max())) for part in parts)
+        correlation = intervals.exclusive_correlation(*parts, self.slots)
+        return intervals.less(more.interval(tail, self.freedom), less.interval(tail, self.freedom), correlation)
 
     def _one_way(self, parts: Reals, longest: float) -> _Rate:
         own = np.count_nonzero(parts) >= FEWEST
