@@ -89,7 +89,8 @@ static inline void forge_new_cid(xl_writer *w, fuzz_input *in, const xl_connecti
     uint64_t next = forge_sequence(in, &to->remote_cids), prior = fuzz_u8(in) % 16;
     fuzz_fill(in, cid.id, cid.len < 4 ? cid.len : 4);
     token[0] = cid.id[0];
-    xl_frame_put_new_cid(w, next, prior < 12 ? next - (next < prior ? next : prior) : next + prior, &cid, token);
+    xl_frame_put_new_cid(w, XL_FRAME_NEW_CONNECTION_ID, 0, next,
+                         prior < 12 ? next - (next < prior ? next : prior) : next + prior, &cid, token);
 }
 
 /* Writes a frame of the dialect `ietf` only. */
@@ -99,10 +100,11 @@ static inline void forge_ietf(xl_writer *w, fuzz_input *in, const xl_connection 
     const xl_cids *local = forge_cids(to, id, true), *remote = forge_cids(to, id, false);
     switch (kind % 8) {
     case 0:
-        xl_frame_put_path_abandon(w, id, fuzz_number(in) & XL_VARINT_MAX);
+        XL_FRAME_PUT(w, XL_FRAME_PATH_ABANDON, id, fuzz_number(in) & XL_VARINT_MAX);
         break;
     case 1:
-        xl_frame_put_path_preference(w, id, fuzz_number(in) & XL_VARINT_MAX, kind & 0x80);
+        XL_FRAME_PUT(w, kind & 0x80 ? XL_FRAME_PATH_STATUS_BACKUP : XL_FRAME_PATH_STATUS_AVAILABLE, id,
+                     fuzz_number(in) & XL_VARINT_MAX);
         break;
     case 2:
     case 3: {
@@ -110,21 +112,22 @@ static inline void forge_ietf(xl_writer *w, fuzz_input *in, const xl_connection 
         fuzz_fill(in, cid.id, cid.len < 4 ? cid.len : 4);
         token[0] = cid.id[0];
         uint64_t next = remote ? remote->next_sequence : 0, prior = fuzz_u8(in) % 4;
-        xl_frame_put_path_new_cid(w, id, next, prior < next ? next - prior : 0, &cid, token);
+        xl_frame_put_new_cid(w, XL_FRAME_PATH_NEW_CONNECTION_ID, id, next, prior < next ? next - prior : 0, &cid,
+                             token);
         break;
     }
     case 4:
-        xl_frame_put_path_retire_cid(w, id, local ? forge_sequence(in, local) & XL_VARINT_MAX : 0);
+        XL_FRAME_PUT(w, XL_FRAME_PATH_RETIRE_CONNECTION_ID, id, local ? forge_sequence(in, local) & XL_VARINT_MAX : 0);
         break;
     case 5:
         id = to->path_ids ? to->path_ids->peer_max + kind / 8 - 8 : kind;
-        xl_frame_put_max(w, XL_FRAME_MAX_PATH_ID, 0, id & XL_VARINT_MAX);
+        XL_FRAME_PUT(w, XL_FRAME_MAX_PATH_ID, 0, id & XL_VARINT_MAX);
         break;
     case 6:
-        xl_frame_put_max(w, XL_FRAME_PATHS_BLOCKED, 0, id & XL_VARINT_MAX);
+        XL_FRAME_PUT(w, XL_FRAME_PATHS_BLOCKED, 0, id & XL_VARINT_MAX);
         break;
     default:
-        xl_frame_put_path_cids_blocked(w, id & XL_VARINT_MAX, local ? local->next_sequence : fuzz_u8(in));
+        XL_FRAME_PUT(w, XL_FRAME_PATH_CIDS_BLOCKED, id & XL_VARINT_MAX, local ? local->next_sequence : fuzz_u8(in));
     }
 }
 
@@ -159,11 +162,11 @@ static inline void forge_extension(xl_writer *w, fuzz_input *in, uint8_t kind) {
         number = fuzz_number(in) & XL_VARINT_MAX;
         threshold = fuzz_number(in) & XL_VARINT_MAX;
         delay = fuzz_u16(in) * UINT64_C(300);
-        xl_frame_put_ack_frequency(w, number, threshold, delay, fuzz_u8(in) % 8);
+        XL_FRAME_PUT(w, XL_FRAME_ACK_FREQUENCY, number, threshold, delay, fuzz_u8(in) % 8);
     } else if (kind >= 0x60) {
-        xl_frame_put_immediate_ack(w);
+        xl_write_varint(w, XL_FRAME_IMMEDIATE_ACK);
     } else {
-        xl_frame_put_ping(w);
+        xl_write_varint(w, XL_FRAME_PING);
     }
 }
 
@@ -186,23 +189,23 @@ static inline void forge_frame(xl_writer *w, fuzz_input *in, const xl_connection
     case 6:
         id = forge_stream(in);
         number = fuzz_number(in);
-        xl_frame_put_reset_stream(w, id, number, fuzz_number(in));
+        XL_FRAME_PUT(w, XL_FRAME_RESET_STREAM, id, number, fuzz_number(in));
         break;
     case 7:
         id = forge_stream(in);
-        xl_frame_put_stop_sending(w, id, fuzz_number(in));
+        XL_FRAME_PUT(w, XL_FRAME_STOP_SENDING, id, fuzz_number(in));
         break;
     case 8:
         number = fuzz_u8(in) % 8;
         id = forge_stream(in);
-        xl_frame_put_max(w, XL_FRAME_MAX_DATA + number, id, fuzz_number(in));
+        XL_FRAME_PUT(w, XL_FRAME_MAX_DATA + number, id, fuzz_number(in));
         break;
     case 9:
     case 10:
         forge_new_cid(w, in, to);
         break;
     case 11:
-        xl_frame_put_retire_cid(w, forge_sequence(in, &to->local_cids));
+        XL_FRAME_PUT(w, XL_FRAME_RETIRE_CONNECTION_ID, 0, forge_sequence(in, &to->local_cids));
         break;
     case 12:
     case 13:
@@ -217,7 +220,7 @@ static inline void forge_frame(xl_writer *w, fuzz_input *in, const xl_connection
     case 16:
         id = forge_sequence(in, &to->local_cids);
         number = fuzz_number(in);
-        xl_frame_put_path_status(w, id, number >> 2, number & 3, fuzz_number(in));
+        XL_FRAME_PUT(w, XL_FRAME_PATH_STATUS, id, number >> 2, number & 3, fuzz_number(in));
         break;
     case 17: {
         xl_qoe qoe = forge_qoe(in);
@@ -237,7 +240,7 @@ static inline void forge_frame(xl_writer *w, fuzz_input *in, const xl_connection
         if (kind & 0x80)
             forge_close(w, in);
         else
-            xl_frame_put_handshake_done(w);
+            xl_write_varint(w, XL_FRAME_HANDSHAKE_DONE);
         break;
     case 21:
         for (unsigned n = fuzz_u8(in); n > 0; n--)

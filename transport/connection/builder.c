@@ -87,8 +87,8 @@ size_t xl_builder_left(const xl_builder *b) {
     return xl_writer_left(&b->w);
 }
 
-xl_sent_frame *xl_builder_note(xl_builder *b, size_t bytes, xl_sf_kind kind, uint64_t id, uint64_t offset) {
-    xl_sent_frame *r = xl_builder_left(b) >= bytes ? xl_records_new(&b->c->records) : NULL;
+xl_sent_frame *xl_builder_note(xl_builder *b, xl_sf_kind kind, uint64_t id, uint64_t offset) {
+    xl_sent_frame *r = xl_records_new(&b->c->records);
     if (!r)
         return NULL;
     r->kind = (uint8_t)kind;
@@ -103,9 +103,13 @@ xl_sent_frame *xl_builder_note(xl_builder *b, size_t bytes, xl_sf_kind kind, uin
     return r;
 }
 
+xl_sent_frame *xl_builder_reserve(xl_builder *b, uint64_t frame_type, xl_sf_kind kind, uint64_t id, uint64_t offset) {
+    return xl_builder_left(b) >= xl_frame_most_bytes(frame_type) ? xl_builder_note(b, kind, id, offset) : NULL;
+}
+
 static bool put_crypto(xl_builder *b, uint64_t offset, size_t len) {
     xl_level_state *l = &b->c->level[b->level];
-    xl_sent_frame *r = xl_builder_note(b, 0, XL_SF_CRYPTO, (uint64_t)b->level, offset);
+    xl_sent_frame *r = xl_builder_note(b, XL_SF_CRYPTO, (uint64_t)b->level, offset);
     if (!r)
         return false;
     r->len = (uint32_t)len;

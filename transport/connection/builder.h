@@ -29,9 +29,11 @@ bool xl_builder_begin_early(xl_builder *, xl_connection *, xl_path *, uint8_t *b
 bool xl_builder_begin(xl_builder *, xl_connection *, xl_path *, xl_level, uint8_t *buf, size_t room);
 bool xl_builder_is_empty(const xl_builder *);
 size_t xl_builder_left(const xl_builder *);
-/* Adds a record of a frame of at most `bytes` that is about to be written. NULL: the packet has no room for it, or out
- * of memory; do not write the frame. All kinds but ACK make the packet ack-eliciting. */
-xl_sent_frame *xl_builder_note(xl_builder *, size_t bytes, xl_sf_kind, uint64_t id, uint64_t offset);
+/* Adds a record of a frame that is about to be written. NULL: out of memory; do not write the frame. All kinds but ACK
+ * make the packet ack-eliciting. */
+xl_sent_frame *xl_builder_note(xl_builder *, xl_sf_kind, uint64_t id, uint64_t offset);
+/* The same; also NULL if the packet has no room for the longest frame of this type. */
+xl_sent_frame *xl_builder_reserve(xl_builder *, uint64_t frame_type, xl_sf_kind, uint64_t id, uint64_t offset);
 /* Writes the level's TLS messages that are to be sent, or sent again. */
 void xl_builder_put_crypto(xl_builder *);
 /* For a probe: writes the next part of what was sent and is not acknowledged, whether it counts as lost or not. */

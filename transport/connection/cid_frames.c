@@ -5,7 +5,6 @@
 #include "connection/path_table.h"
 #include "connection/paths.h"
 #include "connection/state.h"
-#include "wire/frame_sizes.h"
 
 #define RETAIN_PTOS 3 /* a path ID is kept this long after the peer's PATH_ABANDON (RFC 10069 section 3.4) */
 
@@ -31,39 +30,33 @@ bool xl_cid_frames_are_due(const xl_connection *c) {
 /* ---- Writing ---- */
 
 static void put_new_cids(xl_builder *b, xl_cids *cids, const xl_path_id *path) {
-    const size_t bytes = path ? XL_PATH_NEW_CID_FRAME_BYTES : XL_NEW_CID_FRAME_BYTES;
+    const uint64_t type = path ? XL_FRAME_PATH_NEW_CONNECTION_ID : XL_FRAME_NEW_CONNECTION_ID;
     uint64_t path_id = path ? path->id : 0;
     for (size_t i = 0; i < cids->count && cids->unannounced > 0; i++) {
         xl_cid_entry *e = &cids->at[i];
         uint64_t prior_to = e->sequence < cids->retire_prior_to ? e->sequence : cids->retire_prior_to;
-        if (e->announced || !xl_builder_note(b, bytes, XL_SF_NEW_CID, e->sequence, path_id))
+        if (e->announced || !xl_builder_reserve(b, type, XL_SF_NEW_CID, e->sequence, path_id))
             continue;
-        if (path)
-            xl_frame_put_path_new_cid(&b->w, path_id, e->sequence, prior_to, &e->cid, e->reset_token);
-        else
-            xl_frame_put_new_cid(&b->w, e->sequence, prior_to, &e->cid, e->reset_token);
+        xl_frame_put_new_cid(&b->w, type, path_id, e->sequence, prior_to, &e->cid, e->reset_token);
         xl_cids_note_announced(cids, e);
     }
 }
 
 static void put_retirements(xl_builder *b, xl_cids *cids, const xl_path_id *path) {
-    const size_t bytes = path ? XL_PATH_RETIRE_CID_FRAME_BYTES : XL_RETIRE_CID_FRAME_BYTES;
+    const uint64_t type = path ? XL_FRAME_PATH_RETIRE_CONNECTION_ID : XL_FRAME_RETIRE_CONNECTION_ID;
     uint64_t path_id = path ? path->id : 0;
     while (cids->retire_count > 0) {
         uint64_t sequence = cids->retire_queue[cids->retire_count - 1];
-        if (!xl_builder_note(b, bytes, XL_SF_RETIRE_CID, sequence, path_id))
+        if (!xl_builder_reserve(b, type, XL_SF_RETIRE_CID, sequence, path_id))
             return;
         cids->retire_count--;
-        if (path)
-            xl_frame_put_path_retire_cid(&b->w, path_id, sequence);
-        else
-            xl_frame_put_retire_cid(&b->w, sequence);
+        XL_FRAME_PUT(&b->w, type, path_id, sequence);
     }
 }
 
 static void put_of_path_id(xl_builder *b, xl_path_id *p) {
-    if (p->abandon_pending && xl_builder_note(b, XL_PATH_ABANDON_FRAME_BYTES, XL_SF_PATH_ABANDON, p->id, 0)) {
-        xl_frame_put_path_abandon(&b->w, p->id, p->abandon_error);
+    if (p->abandon_pending && xl_builder_reserve(b, XL_FRAME_PATH_ABANDON, XL_SF_PATH_ABANDON, p->id, 0)) {
+        XL_FRAME_PUT(&b->w, XL_FRAME_PATH_ABANDON, p->id, p->abandon_error);
         p->abandon_pending = false;
     }
     if (p->is_abandoned)
@@ -74,22 +67,21 @@ static void put_of_path_id(xl_builder *b, xl_path_id *p) {
     if (p->cids_blocked_sequence != next) /* one was issued since */
         p->cids_blocked_pending = false;
     if (p->cids_blocked_pending &&
-        xl_builder_note(b, XL_PATH_CIDS_BLOCKED_FRAME_BYTES, XL_SF_PATH_CIDS_BLOCKED, p->id, next)) {
-        xl_frame_put_path_cids_blocked(&b->w, p->id, next);
+        xl_builder_reserve(b, XL_FRAME_PATH_CIDS_BLOCKED, XL_SF_PATH_CIDS_BLOCKED, p->id, next)) {
+        XL_FRAME_PUT(&b->w, XL_FRAME_PATH_CIDS_BLOCKED, p->id, next);
         p->cids_blocked_pending = false;
     }
 }
 
 static void put_limits(xl_builder *b, xl_path_ids *ids) {
-    if (ids->max_pending && xl_builder_note(b, XL_MAX_PATH_ID_FRAME_BYTES, XL_SF_MAX_PATH_ID, 0, ids->local_max)) {
-        xl_frame_put_max(&b->w, XL_FRAME_MAX_PATH_ID, 0, ids->local_max);
+    if (ids->max_pending && xl_builder_reserve(b, XL_FRAME_MAX_PATH_ID, XL_SF_MAX_PATH_ID, 0, ids->local_max)) {
+        XL_FRAME_PUT(&b->w, XL_FRAME_MAX_PATH_ID, 0, ids->local_max);
         ids->max_pending = false;
     }
     if (ids->blocked_max != ids->peer_max) /* raised since */
         ids->blocked_pending = false;
-    if (ids->blocked_pending &&
-        xl_builder_note(b, XL_PATHS_BLOCKED_FRAME_BYTES, XL_SF_PATHS_BLOCKED, 0, ids->peer_max)) {
-        xl_frame_put_max(&b->w, XL_FRAME_PATHS_BLOCKED, 0, ids->peer_max);
+    if (ids->blocked_pending && xl_builder_reserve(b, XL_FRAME_PATHS_BLOCKED, XL_SF_PATHS_BLOCKED, 0, ids->peer_max)) {
+        XL_FRAME_PUT(&b->w, XL_FRAME_PATHS_BLOCKED, 0, ids->peer_max);
         ids->blocked_pending = false;
     }
 }

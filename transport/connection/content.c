@@ -11,10 +11,10 @@
 #include "connection/room.h"
 #include "connection/streams.h"
 #include "minmax.h"
-#include "wire/frame_sizes.h"
 
 #define QUIET_PACKETS_MAX 16
 #define MIN_STREAM_ROOM   32
+#define NEW_TOKEN_BYTES   (1 + 1 + XL_NEW_TOKEN_BYTES) /* the frame: type, length, a token of our own */
 
 /* ---- Acknowledgements ---- */
 
@@ -84,7 +84,7 @@ static void put_ack(xl_builder *b, xl_space *space, uint64_t path_id) {
     uint8_t *frame = b->w.p;
     if (xl_frame_put_ack(&b->w, ranges, count, delay, type, path_id, c->qoe.has_field, qoe) == 0)
         return; /* no room */
-    if (!xl_builder_note(b, 0, XL_SF_ACK, xl_conn_space_number(c, space), ranges[0].largest)) {
+    if (!xl_builder_note(b, XL_SF_ACK, xl_conn_space_number(c, space), ranges[0].largest)) {
         b->w.p = frame;
         return;
     }
@@ -140,9 +140,9 @@ static void put_blocked(xl_builder *b, const xl_flow_out *f, bool *pending, xl_s
                         uint64_t type) {
     if (xl_flow_out_left(f) > 0)
         *pending = false;
-    if (!*pending || !xl_builder_note(b, XL_STREAM_DATA_BLOCKED_FRAME_BYTES, kind, id, f->limit))
+    if (!*pending || !xl_builder_reserve(b, XL_FRAME_STREAM_DATA_BLOCKED, kind, id, f->limit))
         return;
-    xl_frame_put_max(&b->w, type, id, f->limit);
+    XL_FRAME_PUT(&b->w, type, id, f->limit);
     *pending = false;
 }
 
@@ -167,19 +167,18 @@ bool xl_content_lacks_limit(const xl_connection *c, const xl_flow_in *f, uint64_
 
 static void put_stream_control(xl_builder *b, xl_stream *s) {
     xl_connection *c = b->c;
-    if (s->reset_pending && xl_builder_note(b, XL_RESET_STREAM_FRAME_BYTES, XL_SF_RESET_STREAM, s->id, 0)) {
-        xl_frame_put_reset_stream(&b->w, s->id, s->reset_code, s->send.sent);
+    if (s->reset_pending && xl_builder_reserve(b, XL_FRAME_RESET_STREAM, XL_SF_RESET_STREAM, s->id, 0)) {
+        XL_FRAME_PUT(&b->w, XL_FRAME_RESET_STREAM, s->id, s->reset_code, s->send.sent);
         s->reset_pending = false;
         s->reset_sent = true;
     }
-    if (s->stop_pending && xl_builder_note(b, XL_STOP_SENDING_FRAME_BYTES, XL_SF_STOP_SENDING, s->id, 0)) {
-        xl_frame_put_stop_sending(&b->w, s->id, s->stop_code);
+    if (s->stop_pending && xl_builder_reserve(b, XL_FRAME_STOP_SENDING, XL_SF_STOP_SENDING, s->id, 0)) {
+        XL_FRAME_PUT(&b->w, XL_FRAME_STOP_SENDING, s->id, s->stop_code);
         s->stop_pending = false;
         s->stop_sent = true;
     }
-    if (s->max_data_pending && xl_builder_note(b, XL_MAX_STREAM_DATA_FRAME_BYTES, XL_SF_MAX_STREAM_DATA, s->id, 0)) {
-        xl_frame_put_max(&b->w, XL_FRAME_MAX_STREAM_DATA, s->id,
-                         xl_flow_in_update(&s->recv_flow, c->now, longest_rtt(c)));
+    if (s->max_data_pending && xl_builder_reserve(b, XL_FRAME_MAX_STREAM_DATA, XL_SF_MAX_STREAM_DATA, s->id, 0)) {
+        XL_FRAME_PUT(&b->w, XL_FRAME_MAX_STREAM_DATA, s->id, xl_flow_in_update(&s->recv_flow, c->now, longest_rtt(c)));
         s->max_data_pending = false;
     }
     s->blocked_pending &= !xl_conn_is_reset(s);
@@ -190,36 +189,48 @@ static void put_stream_control(xl_builder *b, xl_stream *s) {
 
 static void put_max_streams(xl_builder *b, int kind) {
     xl_connection *c = b->c;
-    if (!c->streams.max_pending[kind] ||
-        !xl_builder_note(b, XL_MAX_STREAMS_FRAME_BYTES, XL_SF_MAX_STREAMS, (uint64_t)kind, 0))
+    const uint64_t type = kind ? XL_FRAME_MAX_STREAMS_UNI : XL_FRAME_MAX_STREAMS_BIDI;
+    if (!c->streams.max_pending[kind] || !xl_builder_reserve(b, type, XL_SF_MAX_STREAMS, (uint64_t)kind, 0))
         return;
-    xl_frame_put_max(&b->w, kind ? XL_FRAME_MAX_STREAMS_UNI : XL_FRAME_MAX_STREAMS_BIDI, 0, c->streams.max_local[kind]);
+    XL_FRAME_PUT(&b->w, type, 0, c->streams.max_local[kind]);
     c->streams.max_pending[kind] = false;
 }
 
 static void put_new_token(xl_builder *b) {
     xl_connection *c = b->c;
     uint8_t token[XL_NEW_TOKEN_BYTES];
-    if (!c->handshake.token_pending || xl_builder_left(b) < XL_NEW_TOKEN_FRAME_BYTES)
+    if (!c->handshake.token_pending || xl_builder_left(b) < NEW_TOKEN_BYTES)
         return;
     c->handshake.token_pending = false;
     if (c->hooks.make_token(c->hooks.endpoint, &c->handshake.token_for, token) == 0 &&
-        xl_builder_note(b, 0, XL_SF_NEW_TOKEN, 0, 0))
+        xl_builder_note(b, XL_SF_NEW_TOKEN, 0, 0))
         xl_frame_put_new_token(&b->w, token, sizeof token);
+}
+
+static void put_path_status(xl_builder *b, xl_path *p) {
+    const xl_path_statuses *s = &p->statuses;
+    const uint64_t id = p->cids.remote_path_id;
+    const uint64_t type = !b->c->path_ids               ? XL_FRAME_PATH_STATUS
+                          : s->own == XL_STATUS_STANDBY ? XL_FRAME_PATH_STATUS_BACKUP
+                                                        : XL_FRAME_PATH_STATUS_AVAILABLE;
+    if (!xl_path_status_is_due(p) || !xl_builder_reserve(b, type, XL_SF_PATH_STATUS, id, s->own_sequence))
+        return;
+    XL_FRAME_PUT(&b->w, type, id, s->own_sequence, s->own);
+    p->statuses.is_pending = false;
 }
 
 void xl_content_put_control(xl_builder *b) {
     xl_connection *c = b->c;
     if (xl_conn_leaves_control_to_another(c, b->path))
         return;
-    if (c->handshake.done_pending && xl_builder_note(b, XL_HANDSHAKE_DONE_FRAME_BYTES, XL_SF_HANDSHAKE_DONE, 0, 0)) {
-        xl_frame_put_handshake_done(&b->w);
+    if (c->handshake.done_pending && xl_builder_reserve(b, XL_FRAME_HANDSHAKE_DONE, XL_SF_HANDSHAKE_DONE, 0, 0)) {
+        xl_write_varint(&b->w, XL_FRAME_HANDSHAKE_DONE);
         c->handshake.done_pending = false;
     }
     put_new_token(b);
     xl_builder_put_crypto(b);
-    if (c->streams.max_data_pending && xl_builder_note(b, XL_MAX_DATA_FRAME_BYTES, XL_SF_MAX_DATA, 0, 0)) {
-        xl_frame_put_max(&b->w, XL_FRAME_MAX_DATA, 0, xl_flow_in_update(&c->streams.flow_in, c->now, longest_rtt(c)));
+    if (c->streams.max_data_pending && xl_builder_reserve(b, XL_FRAME_MAX_DATA, XL_SF_MAX_DATA, 0, 0)) {
+        XL_FRAME_PUT(&b->w, XL_FRAME_MAX_DATA, 0, xl_flow_in_update(&c->streams.flow_in, c->now, longest_rtt(c)));
         c->streams.max_data_pending = false;
     }
     put_max_streams(b, 0);
@@ -229,19 +240,8 @@ void xl_content_put_control(xl_builder *b) {
     put_streams_blocked(b, 0);
     put_streams_blocked(b, 1);
     xl_cid_frames_put(b);
-    for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = c->path[i];
-        size_t bytes = c->path_ids ? XL_PATH_PREFERENCE_FRAME_BYTES : XL_PATH_STATUS_FRAME_BYTES;
-        if (!xl_path_status_is_due(p) ||
-            !xl_builder_note(b, bytes, XL_SF_PATH_STATUS, p->cids.remote_path_id, p->statuses.own_sequence))
-            continue;
-        if (c->path_ids)
-            xl_frame_put_path_preference(&b->w, p->cids.remote_path_id, p->statuses.own_sequence,
-                                         p->statuses.own == XL_STATUS_STANDBY);
-        else
-            xl_frame_put_path_status(&b->w, p->cids.remote_path_id, p->statuses.own_sequence, p->statuses.own, 0);
-        p->statuses.is_pending = false;
-    }
+    for (size_t i = 0; i < c->path_count; i++)
+        put_path_status(b, c->path[i]);
     xl_conn_put_qoe(b);
     if (!c->streams.control_dirty)
         return;
@@ -419,7 +419,7 @@ bool xl_content_choose(xl_connection *c, const xl_path *onto, xl_content_choice 
 static void fit(const xl_builder *b, xl_content_choice *pick) {
     size_t left = xl_builder_left(b), most = left - xl_frame_stream_header_len(pick->stream->id, pick->piece.offset);
     if (pick->is_redundant) {
-        choose_redundant(pick->stream, b->path, left - XL_STREAM_FRAME_HEADER_BYTES, pick);
+        choose_redundant(pick->stream, b->path, left - XL_STREAM_HEADER_BYTES, pick);
     } else if (!pick->copy.original) {
         xl_send_next(&pick->stream->send, stream_credit(b->c, pick->stream), most, &pick->piece);
     } else if (pick->piece.len > most) {
@@ -465,7 +465,7 @@ static bool put_piece(xl_builder *b, xl_content_choice *pick) {
     xl_connection *c = b->c;
     xl_stream *s = pick->stream;
     xl_send_piece *piece = &pick->piece;
-    xl_sent_frame *r = xl_builder_note(b, 0, XL_SF_STREAM, s->id, piece->offset);
+    xl_sent_frame *r = xl_builder_note(b, XL_SF_STREAM, s->id, piece->offset);
     if (!r)
         return false;
     r->len = (uint32_t)piece->len;
@@ -527,7 +527,7 @@ void xl_content_fill_backlog(const xl_connection *c, xl_scheduler_view *view) {
 }
 
 void xl_content_put_ping(xl_builder *b) {
-    xl_frame_put_ping(&b->w);
+    xl_write_varint(&b->w, XL_FRAME_PING);
     b->ack_eliciting = true;
 }
 

@@ -101,7 +101,7 @@ void xl_conn_put_datagrams(xl_builder *b) {
             give_up_head(c); /* the path's MTU has fallen */
             continue;
         }
-        if (!xl_builder_note(b, 0, XL_SF_DATAGRAM, d->id, 0))
+        if (!xl_builder_note(b, XL_SF_DATAGRAM, d->id, 0))
             return;
         xl_frame_put_datagram_header(&b->w, d->len);
         xl_write_bytes(&b->w, d->data, d->len);

@@ -4,7 +4,6 @@
 
 #include "connection/connection.h"
 #include "connection/state.h"
-#include "wire/frame_sizes.h"
 
 #define QOE_SIGNAL_INTERVAL_US 50000
 
@@ -55,7 +54,8 @@ uint64_t xl_conn_qoe_deadline(const xl_connection *c) {
 
 void xl_conn_put_qoe(xl_builder *b) {
     xl_connection *c = b->c;
-    if (!xl_conn_qoe_signal_is_due(c) || !xl_builder_note(b, XL_QOE_FRAME_BYTES, XL_SF_QOE, c->qoe.signals + 1, 0))
+    if (!xl_conn_qoe_signal_is_due(c) ||
+        !xl_builder_reserve(b, XL_FRAME_QOE_CONTROL_SIGNALS, XL_SF_QOE, c->qoe.signals + 1, 0))
         return;
     xl_frame_put_qoe(&b->w, b->path->cids.remote_path_id, &c->qoe.own);
     c->qoe.signals++;

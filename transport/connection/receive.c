@@ -53,10 +53,11 @@ static uint64_t classify(xl_connection *c, const xl_packet_context *ctx, const u
         c->frame_type = f->type;
         if (error)
             return error;
-        if (!xl_frame_is_allowed(f->type, ctx->type))
+        const xl_frame_info *info = xl_frame_info_of(f->type);
+        if (!(info->packets >> ctx->type & 1))
             return XL_QERR_PROTOCOL_VIOLATION;
-        *eliciting |= xl_frame_is_ack_eliciting(f->type);
-        *probing &= xl_frame_is_probing(f->type);
+        *eliciting |= !info->is_silent;
+        *probing &= info->is_probing;
         if (is_kept) {
             frames->count++;
             frames->rest = r;
@@ -85,7 +86,7 @@ static void take_frame(xl_connection *c, const xl_frame *f, const xl_packet_cont
     c->frame_type = f->type;
     uint64_t error = xl_conn_take_frame(c, f, ctx);
     if (error)
-        xl_conn_fail(c, error, xl_frame_name(f->type));
+        xl_conn_fail(c, error, xl_frame_info_of(f->type)->name);
 }
 
 static void take_frames(xl_connection *c, packet_frames *frames, const xl_packet_context *ctx) {

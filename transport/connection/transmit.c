@@ -15,7 +15,6 @@
 #include "connection/state.h"
 #include "minmax.h"
 #include "scheduler/clairvoyant.h"
-#include "wire/frame_sizes.h"
 
 static void address(xl_datagram *out, const xl_path *p, size_t len) {
     *out = (xl_datagram){.local = p->local, .remote = p->remote, .len = len};
@@ -143,11 +142,11 @@ static void put_validation(xl_builder *b) {
     xl_path *p = b->path;
     if (p->responses.count > 0 && !xl_path_has_window(p))
         p->responses.beyond++;
-    while (p->responses.count > 0 && xl_builder_left(b) >= XL_PATH_RESPONSE_FRAME_BYTES) {
+    while (p->responses.count > 0 && xl_builder_left(b) >= xl_frame_most_bytes(XL_FRAME_PATH_RESPONSE)) {
         xl_frame_put_path(&b->w, XL_FRAME_PATH_RESPONSE, p->responses.data[--p->responses.count]);
         b->ack_eliciting = true;
     }
-    if (p->validation.is_pending && xl_builder_left(b) >= XL_PATH_CHALLENGE_FRAME_BYTES) {
+    if (p->validation.is_pending && xl_builder_left(b) >= xl_frame_most_bytes(XL_FRAME_PATH_CHALLENGE)) {
         xl_frame_put_path(&b->w, XL_FRAME_PATH_CHALLENGE, p->validation.challenge);
         xl_path_challenge_sent(p, b->c->now);
         b->ack_eliciting = true;

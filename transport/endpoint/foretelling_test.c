@@ -40,7 +40,7 @@ static void send_guesses(pair *p, const uint64_t *guess, size_t count) {
     xl_path *path = p->cc->path[0];
     xl_conn_enter(p->cc, p->now);
     assert_true(xl_builder_begin(&b, p->cc, path, XL_LEVEL_APP, buf, PAIR_MTU));
-    xl_frame_put_ping(&b.w);
+    xl_write_varint(&b.w, XL_FRAME_PING);
     for (size_t i = 0; i < count; i++) {
         for (int k = 0; k < 8; k++)
             data[k] = (uint8_t)(guess[i] >> (8 * k));

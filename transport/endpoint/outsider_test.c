@@ -79,7 +79,7 @@ static void put_frames(outsider *o, xl_writer *w) {
         xl_frame_put_close(w, false, below(o, 20), 0, "go away");
         break;
     default:
-        xl_frame_put_ping(w);
+        xl_write_varint(w, XL_FRAME_PING);
     }
 }
 

@@ -27,13 +27,6 @@ static void member_raw(xl_json *j, size_t len) {
     xl_json_text(j, "}");
 }
 
-/* Only the application has names for its errors. */
-static void member_error(xl_json *j, uint64_t code) {
-    member(j, "error");
-    xl_json_text(j, "\"unknown\"");
-    member_u64(j, "error_code", code);
-}
-
 void xl_qlog_put_qoe(xl_json *j, const xl_qoe *qoe) {
     xl_json_text(j, "\"cached_bytes\":");
     xl_json_u64(j, qoe->cached_bytes);
@@ -71,7 +64,7 @@ static void put_ack(xl_json *j, const xl_frame *frame, uint64_t exponent) {
     if (!xl_json_has_room(j, (6 + ack->range_count) * MEMBER_BYTES))
         return;
     char *at = j->p + j->used;
-    if (frame->type != XL_FRAME_ACK && frame->type != XL_FRAME_ACK_ECN)
+    if (xl_frame_info_of(frame->type)->numbers[0])
         at = put_u64(at, ",\"path_id\":", ack->path_id);
     at = xl_json_put_ms(xl_json_put(at, ",\"ack_delay\":"), delay_us);
     at = put_ranges(xl_json_put(at, ",\"acked_ranges\":["), ack);
@@ -96,54 +89,85 @@ static void put_stream(xl_json *j, const xl_frame *frame) {
     j->used = (size_t)(at - j->p);
 }
 
-static void put_close(xl_json *j, const xl_frame *frame) {
-    bool application = frame->type == XL_FRAME_APPLICATION_CLOSE;
-    member(j, "error_space");
-    xl_json_text(j, application ? "\"application\"" : "\"transport\"");
-    member_u64(j, "error_code", frame->close.error_code);
-    if (!application)
-        member_u64(j, "trigger_frame_type", frame->close.frame_type);
-    if (frame->close.reason) {
-        member(j, "reason");
-        xl_json_string(j, (const char *)frame->close.reason, frame->close.reason_len);
-    }
-}
-
-static void put_max(xl_json *j, const xl_frame *frame) {
-    uint64_t type = frame->type;
-    bool blocked = type >= XL_FRAME_DATA_BLOCKED && type <= XL_FRAME_STREAMS_BLOCKED_UNI;
-    if (type == XL_FRAME_MAX_STREAM_DATA || type == XL_FRAME_STREAM_DATA_BLOCKED)
-        member_u64(j, "stream_id", frame->max.stream_id);
-    if (type == XL_FRAME_MAX_STREAMS_BIDI || type == XL_FRAME_STREAMS_BLOCKED_BIDI)
-        xl_json_text(j, ",\"stream_type\":\"bidirectional\"");
-    if (type == XL_FRAME_MAX_STREAMS_UNI || type == XL_FRAME_STREAMS_BLOCKED_UNI)
-        xl_json_text(j, ",\"stream_type\":\"unidirectional\"");
-    member_u64(j, blocked ? "limit" : "maximum", frame->max.maximum);
-}
-
-static void put_new_cid(xl_json *j, const xl_frame *frame) {
-    if (frame->type == XL_FRAME_PATH_NEW_CONNECTION_ID)
-        member_u64(j, "path_id", frame->new_cid.path_id);
-    member_u64(j, "sequence_number", frame->new_cid.sequence);
-    member_u64(j, "retire_prior_to", frame->new_cid.retire_prior_to);
-    member_u64(j, "connection_id_length", frame->new_cid.cid.len);
-    member_hex(j, "connection_id", frame->new_cid.cid.id, frame->new_cid.cid.len);
-}
-
-static void put_path_status(xl_json *j, const xl_frame *frame) {
+static void put_status(xl_json *j, uint64_t status) {
     static const char *const names[] = {"abandon", "standby", "available"};
-    uint64_t status = frame->path_status.status;
-    member_u64(j, "path_id", frame->path_status.path_id);
-    member_u64(j, "sequence_number", frame->path_status.sequence);
     member(j, "status");
     xl_json_text(j, "\"");
     xl_json_text(j, status <= XL_STATUS_AVAILABLE ? names[status] : "unknown");
     xl_json_text(j, "\"");
-    member_u64(j, "priority", frame->path_status.priority);
+}
+
+/* What the draft has before the numbers of a frame. */
+static void put_kind(xl_json *j, uint64_t type) {
+    if (type == XL_FRAME_MAX_STREAMS_BIDI || type == XL_FRAME_STREAMS_BLOCKED_BIDI)
+        xl_json_text(j, ",\"stream_type\":\"bidirectional\"");
+    if (type == XL_FRAME_MAX_STREAMS_UNI || type == XL_FRAME_STREAMS_BLOCKED_UNI)
+        xl_json_text(j, ",\"stream_type\":\"unidirectional\"");
+    if (type == XL_FRAME_CONNECTION_CLOSE)
+        xl_json_text(j, ",\"error_space\":\"transport\"");
+    if (type == XL_FRAME_APPLICATION_CLOSE)
+        xl_json_text(j, ",\"error_space\":\"application\"");
+}
+
+static void put_numbers(xl_json *j, const xl_frame *frame) {
+    const xl_frame_info *info = xl_frame_info_of(frame->type);
+    const bool is_of_stream = frame->type == XL_FRAME_RESET_STREAM || frame->type == XL_FRAME_STOP_SENDING;
+    for (size_t i = 0; i < XL_FRAME_NUMBERS; i++) {
+        if (frame->type == XL_FRAME_PATH_STATUS && &frame->number[i] == &frame->path_status.status) {
+            put_status(j, frame->number[i]);
+            continue;
+        }
+        if (is_of_stream && &frame->number[i] == &frame->reset_stream.error_code)
+            xl_json_text(j, ",\"error\":\"unknown\""); /* only the application has names for its errors */
+        if (info->numbers[i])
+            member_u64(j, info->numbers[i], frame->number[i]);
+    }
+}
+
+static void put_rest(xl_json *j, const xl_frame *frame) {
+    switch (frame->type) {
+    case XL_FRAME_CRYPTO:
+        member_raw(j, frame->crypto.len);
+        break;
+    case XL_FRAME_NEW_TOKEN:
+        xl_json_text(j, ",\"token\":{\"raw\":{\"length\":");
+        xl_json_u64(j, frame->new_token.len);
+        xl_json_text(j, "}}");
+        break;
+    case XL_FRAME_DATAGRAM:
+        member_raw(j, frame->datagram.len);
+        break;
+    case XL_FRAME_NEW_CONNECTION_ID:
+    case XL_FRAME_PATH_NEW_CONNECTION_ID:
+        member_u64(j, "connection_id_length", frame->new_cid.cid.len);
+        member_hex(j, "connection_id", frame->new_cid.cid.id, frame->new_cid.cid.len);
+        break;
+    case XL_FRAME_PATH_CHALLENGE:
+    case XL_FRAME_PATH_RESPONSE:
+        member_hex(j, "data", frame->path.data, 8);
+        break;
+    case XL_FRAME_CONNECTION_CLOSE:
+    case XL_FRAME_APPLICATION_CLOSE:
+        if (!frame->close.reason)
+            break;
+        member(j, "reason");
+        xl_json_string(j, (const char *)frame->close.reason, frame->close.reason_len);
+        break;
+    case XL_FRAME_QOE_CONTROL_SIGNALS:
+        member_u64(j, "length", frame->qoe.len);
+        if (frame->qoe.has_qoe)
+            member_qoe(j, &frame->qoe.qoe);
+        break;
+    default:
+        break;
+    }
 }
 
 static void put_members(xl_json *j, const xl_frame *frame, uint64_t exponent) {
     switch (frame->type) {
+    case XL_FRAME_STREAM:
+        put_stream(j, frame);
+        break;
     case XL_FRAME_ACK:
     case XL_FRAME_ACK_ECN:
     case XL_FRAME_ACK_MP:
@@ -152,99 +176,17 @@ static void put_members(xl_json *j, const xl_frame *frame, uint64_t exponent) {
     case XL_FRAME_PATH_ACK_ECN:
         put_ack(j, frame, exponent);
         break;
-    case XL_FRAME_RESET_STREAM:
-        member_u64(j, "stream_id", frame->reset_stream.stream_id);
-        member_error(j, frame->reset_stream.error_code);
-        member_u64(j, "final_size", frame->reset_stream.final_size);
-        break;
-    case XL_FRAME_STOP_SENDING:
-        member_u64(j, "stream_id", frame->stop_sending.stream_id);
-        member_error(j, frame->stop_sending.error_code);
-        break;
-    case XL_FRAME_CRYPTO:
-        member_u64(j, "offset", frame->crypto.offset);
-        member_raw(j, frame->crypto.len);
-        break;
-    case XL_FRAME_NEW_TOKEN:
-        xl_json_text(j, ",\"token\":{\"raw\":{\"length\":");
-        xl_json_u64(j, frame->new_token.len);
-        xl_json_text(j, "}}");
-        break;
-    case XL_FRAME_STREAM:
-        put_stream(j, frame);
-        break;
-    case XL_FRAME_DATAGRAM:
-        member_raw(j, frame->datagram.len);
-        break;
-    case XL_FRAME_ACK_FREQUENCY:
-        member_u64(j, "sequence_number", frame->ack_frequency.sequence);
-        member_u64(j, "ack_eliciting_threshold", frame->ack_frequency.threshold);
-        member_u64(j, "requested_max_ack_delay", frame->ack_frequency.max_delay_us);
-        member_u64(j, "reordering_threshold", frame->ack_frequency.reordering);
-        break;
-    case XL_FRAME_MAX_DATA:
-    case XL_FRAME_MAX_STREAM_DATA:
-    case XL_FRAME_MAX_STREAMS_BIDI:
-    case XL_FRAME_MAX_STREAMS_UNI:
-    case XL_FRAME_DATA_BLOCKED:
-    case XL_FRAME_STREAM_DATA_BLOCKED:
-    case XL_FRAME_STREAMS_BLOCKED_BIDI:
-    case XL_FRAME_STREAMS_BLOCKED_UNI:
-        put_max(j, frame);
-        break;
-    case XL_FRAME_NEW_CONNECTION_ID:
-    case XL_FRAME_PATH_NEW_CONNECTION_ID:
-        put_new_cid(j, frame);
-        break;
-    case XL_FRAME_PATH_RETIRE_CONNECTION_ID:
-        member_u64(j, "path_id", frame->retire_cid.path_id);
-        member_u64(j, "sequence_number", frame->retire_cid.sequence);
-        break;
-    case XL_FRAME_PATH_ABANDON:
-        member_u64(j, "path_id", frame->path_abandon.path_id);
-        member_u64(j, "error_code", frame->path_abandon.error_code);
-        break;
-    case XL_FRAME_PATH_STATUS_BACKUP:
-    case XL_FRAME_PATH_STATUS_AVAILABLE:
-        member_u64(j, "path_id", frame->path_status.path_id);
-        member_u64(j, "sequence_number", frame->path_status.sequence);
-        break;
-    case XL_FRAME_PATH_CIDS_BLOCKED:
-        member_u64(j, "path_id", frame->path_cids_blocked.path_id);
-        member_u64(j, "next_sequence_number", frame->path_cids_blocked.next_sequence);
-        break;
-    case XL_FRAME_MAX_PATH_ID:
-    case XL_FRAME_PATHS_BLOCKED:
-        member_u64(j, "maximum_path_id", frame->max.maximum);
-        break;
-    case XL_FRAME_RETIRE_CONNECTION_ID:
-        member_u64(j, "sequence_number", frame->retire_cid.sequence);
-        break;
-    case XL_FRAME_PATH_CHALLENGE:
-    case XL_FRAME_PATH_RESPONSE:
-        member_hex(j, "data", frame->path.data, 8);
-        break;
-    case XL_FRAME_CONNECTION_CLOSE:
-    case XL_FRAME_APPLICATION_CLOSE:
-        put_close(j, frame);
-        break;
-    case XL_FRAME_QOE_CONTROL_SIGNALS:
-        member_u64(j, "path_id", frame->qoe.path_id);
-        member_u64(j, "length", frame->qoe.len);
-        if (frame->qoe.has_qoe)
-            member_qoe(j, &frame->qoe.qoe);
-        break;
-    case XL_FRAME_PATH_STATUS:
-        put_path_status(j, frame);
-        break;
     default:
+        put_kind(j, frame->type);
+        put_numbers(j, frame);
+        put_rest(j, frame);
         break;
     }
 }
 
 void xl_qlog_put_frame(xl_json *j, const xl_frame *frame, uint64_t ack_delay_exponent) {
     xl_json_text(j, "{\"frame_type\":\"");
-    xl_json_text(j, xl_frame_name(frame->type));
+    xl_json_text(j, xl_frame_info_of(frame->type)->name);
     xl_json_text(j, "\"");
     put_members(j, frame, ack_delay_exponent);
     xl_json_text(j, "}");

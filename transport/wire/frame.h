@@ -81,9 +81,26 @@ typedef struct {
     xl_qoe qoe;
 } xl_ack_frame;
 
+#define XL_FRAME_NUMBERS 4
+
+/* What is known of a frame type. */
+typedef struct {
+    const char *name; /* qlog's: "stream", "ack_mp" …, or "unknown" */
+    unsigned packets; /* bit i: it may occur in packets of type i (RFC 9000 table 3); 0: the type is unknown */
+    /* qlog's names of the numbers that come first, in their order; NULL: it lacks the number that other types have in
+     * this place. STREAM and DATAGRAM have none here: their type says which are present. */
+    const char *numbers[XL_FRAME_NUMBERS];
+    bool is_silent;    /* not ack-eliciting */
+    bool is_probing;   /* section 9.1 */
+    size_t rest_bytes; /* upper bound of what follows the numbers, if it has one that matters */
+} xl_frame_info;
+
+const xl_frame_info *xl_frame_info_of(uint64_t type);
+
 typedef struct {
     uint64_t type;
     union {
+        uint64_t number[XL_FRAME_NUMBERS]; /* as in xl_frame_info.numbers; 0: the type lacks it */
         xl_ack_frame ack;
         struct {
             uint64_t stream_id, error_code, final_size;
@@ -157,14 +174,14 @@ typedef struct {
  * state: ACK ranges do not underflow, offset + length <= 2^62 - 1, stream counts <= 2^60, 1 <= CID length <= 20, the
  * status in PATH_STATUS is known. */
 uint64_t xl_frame_parse(xl_reader *, bool qoe_in_ack, xl_frame *out);
-bool xl_frame_is_ack_eliciting(uint64_t type); /* not ACK, ACK_MP, PATH_ACK, PADDING, CONNECTION_CLOSE */
-bool xl_frame_is_probing(uint64_t type); /* PATH_CHALLENGE, PATH_RESPONSE, (PATH_)NEW_CONNECTION_ID, PADDING (9.1) */
-/* Whether this type may occur in this packet type (RFC 9000 table 3). Multipath frames: in 1-RTT only. */
-bool xl_frame_is_allowed(uint64_t type, xl_packet_type);
-const char *xl_frame_name(uint64_t type); /* lower-case qlog name: "stream", "ack_mp" … */
+
+/* Upper bound of a frame's size, to reserve room before it is written. Not for frames with ranges or data. */
+size_t xl_frame_most_bytes(uint64_t type);
 
 /* Writers. Each writes one whole frame or sets writer->failed. */
-void xl_frame_put_ping(xl_writer *);
+/* Writes a type and its numbers, as in xl_frame.number: those that the type lacks are ignored. */
+void xl_frame_put_numbers(xl_writer *, uint64_t type, const uint64_t number[XL_FRAME_NUMBERS]);
+#define XL_FRAME_PUT(w, type, ...) xl_frame_put_numbers(w, type, (const uint64_t[XL_FRAME_NUMBERS]){__VA_ARGS__})
 /* Writes as many of the ranges as fit; ranges are descending, ranges[0] is the largest. type: XL_FRAME_ACK, or
  * XL_FRAME_ACK_MP or XL_FRAME_PATH_ACK with path_id. qoe_field: the QoE field of ACK_MP was negotiated; qoe NULL:
  * "nothing new". Returns the number of ranges written. 0: not even one fits; nothing was written and the writer has not
@@ -177,39 +194,21 @@ size_t xl_frame_qoe_signal_len(const xl_qoe *);
  * come before its last `tail` bytes (the QoE field, at most 64 bytes). If there is no room, the frame does not
  * change. */
 void xl_frame_add_ecn_counts(xl_writer *, uint8_t *frame, size_t tail, uint64_t ect0, uint64_t ect1, uint64_t ce);
-void xl_frame_put_reset_stream(xl_writer *, uint64_t stream_id, uint64_t error_code, uint64_t final_size);
-void xl_frame_put_stop_sending(xl_writer *, uint64_t stream_id, uint64_t error_code);
-/* Header only; the caller copies len bytes of data after it. */
+/* Headers of frames with a length; the caller copies len bytes of data after them. */
 void xl_frame_put_crypto_header(xl_writer *, uint64_t offset, size_t len);
+void xl_frame_put_datagram_header(xl_writer *, size_t len);
 /* Header of a STREAM frame with an explicit length; the caller copies the data after it. */
 void xl_frame_put_stream_header(xl_writer *, uint64_t stream_id, uint64_t offset, size_t len, bool fin);
 /* Upper bound of that header's size for a len of at most 16383. */
+#define XL_STREAM_HEADER_BYTES (1 + 8 + 8 + 2) /* the same for any stream and offset */
 size_t xl_frame_stream_header_len(uint64_t stream_id, uint64_t offset);
-/* MAX_*, and *_BLOCKED except PATH_CIDS_BLOCKED. */
-void xl_frame_put_max(xl_writer *, uint64_t type, uint64_t stream_id, uint64_t maximum);
-void xl_frame_put_new_cid(xl_writer *, uint64_t sequence, uint64_t retire_prior_to, const xl_cid *,
-                          const uint8_t token[16]);
-void xl_frame_put_retire_cid(xl_writer *, uint64_t sequence);
+/* NEW_CONNECTION_ID, PATH_NEW_CONNECTION_ID. */
+void xl_frame_put_new_cid(xl_writer *, uint64_t type, uint64_t path_id, uint64_t sequence, uint64_t retire_prior_to,
+                          const xl_cid *, const uint8_t token[16]);
 void xl_frame_put_path(xl_writer *, uint64_t type, const uint8_t data[8]); /* PATH_CHALLENGE, PATH_RESPONSE */
 /* reason may be NULL; a reason that does not fit is truncated. */
 void xl_frame_put_close(xl_writer *, bool application, uint64_t error_code, uint64_t frame_type, const char *reason);
 void xl_frame_put_new_token(xl_writer *, const uint8_t *token, size_t len);
-void xl_frame_put_handshake_done(xl_writer *);
-/* Header of a DATAGRAM frame with a length; the caller copies len bytes of data after it. */
-void xl_frame_put_datagram_header(xl_writer *, size_t len);
 size_t xl_frame_datagram_header_len(size_t len);
-void xl_frame_put_ack_frequency(xl_writer *, uint64_t sequence, uint64_t threshold, uint64_t max_delay_us,
-                                uint64_t reordering);
-void xl_frame_put_immediate_ack(xl_writer *);
 /* qoe NULL: "nothing new". */
 void xl_frame_put_qoe(xl_writer *, uint64_t path_id, const xl_qoe *);
-void xl_frame_put_path_status(xl_writer *, uint64_t path_id, uint64_t sequence, uint64_t status, uint64_t priority);
-
-/* Writers of the dialect `ietf`: frame_ietf.c. */
-void xl_frame_put_path_abandon(xl_writer *, uint64_t path_id, uint64_t error_code);
-/* PATH_STATUS_BACKUP or PATH_STATUS_AVAILABLE. */
-void xl_frame_put_path_preference(xl_writer *, uint64_t path_id, uint64_t sequence, bool is_backup);
-void xl_frame_put_path_new_cid(xl_writer *, uint64_t path_id, uint64_t sequence, uint64_t retire_prior_to,
-                               const xl_cid *, const uint8_t token[16]);
-void xl_frame_put_path_retire_cid(xl_writer *, uint64_t path_id, uint64_t sequence);
-void xl_frame_put_path_cids_blocked(xl_writer *, uint64_t path_id, uint64_t next_sequence);

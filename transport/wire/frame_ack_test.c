@@ -116,7 +116,7 @@ TEST(standalone_frames_have_the_bytes_of_the_dialect) {
     xl_frame_put_qoe(&w, 2, &(xl_qoe){100, 20, 16384, 25});
     assert_written(&w, buf, BYTES(0x80, 0xba, 0xba, 0x02, 0x02, 0x08, 0x40, 0x64, 0x14, 0x80, 0x00, 0x40, 0x00, 0x19));
     w = xl_writer_of(buf, sizeof buf);
-    xl_frame_put_path_status(&w, 1, 64, XL_STATUS_STANDBY, 9);
+    XL_FRAME_PUT(&w, XL_FRAME_PATH_STATUS, 1, 64, XL_STATUS_STANDBY, 9);
     assert_written(&w, buf, BYTES(0x80, 0xba, 0xba, 0x03, 0x01, 0x40, 0x40, 0x01, 0x09));
 }
 

@@ -30,4 +30,6 @@ enum {
 /* Path IDs are 32 bits of the nonce (section 2.4). */
 #define XL_PATH_ID_MAX UINT32_MAX
 
-bool xl_frame_is_ietf(uint64_t type);
+static inline bool xl_frame_is_ietf(uint64_t type) {
+    return (type | 1) == XL_FRAME_PATH_ACK_ECN || (type >= XL_FRAME_PATH_ABANDON && type <= XL_FRAME_PATH_CIDS_BLOCKED);
+}

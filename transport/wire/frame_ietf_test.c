@@ -54,7 +54,7 @@ TEST(path_ack_with_ecn_ends_in_three_counts) {
 TEST(path_abandon_has_path_and_error) {
     uint8_t buf[32];
     xl_writer w = xl_writer_of(buf, sizeof buf);
-    xl_frame_put_path_abandon(&w, 0x1234, XL_QERR_PATH_UNSTABLE_OR_POOR);
+    XL_FRAME_PUT(&w, XL_FRAME_PATH_ABANDON, 0x1234, XL_QERR_PATH_UNSTABLE_OR_POOR);
     assert_writes(&w, buf, BYTES(0x7e, 0x75, 0x52, 0x34, 0x7e, 0x76));
     xl_frame f = parsed(buf, 6);
     assert_int_equal(f.path_abandon.path_id, 0x1234);
@@ -64,12 +64,12 @@ TEST(path_abandon_has_path_and_error) {
 TEST(the_two_preferences_have_types_of_their_own) {
     uint8_t buf[32];
     xl_writer w = xl_writer_of(buf, sizeof buf);
-    xl_frame_put_path_preference(&w, 5, 9, true);
+    XL_FRAME_PUT(&w, XL_FRAME_PATH_STATUS_BACKUP, 5, 9);
     assert_writes(&w, buf, BYTES(0x7e, 0x76, 0x05, 0x09));
     xl_frame f = parsed(buf, 4);
     assert_int_equal(f.path_status.status, XL_STATUS_STANDBY);
     w = xl_writer_of(buf, sizeof buf);
-    xl_frame_put_path_preference(&w, 5, 9, false);
+    XL_FRAME_PUT(&w, XL_FRAME_PATH_STATUS_AVAILABLE, 5, 9);
     assert_writes(&w, buf, BYTES(0x7e, 0x77, 0x05, 0x09));
     f = parsed(buf, 4);
     assert_int_equal(f.path_status.status, XL_STATUS_AVAILABLE);
@@ -81,7 +81,7 @@ TEST(path_new_connection_id_is_new_connection_id_after_a_path_id) {
     const xl_cid cid = {.len = 4, .id = {0xde, 0xad, 0xbe, 0xef}};
     uint8_t buf[64];
     xl_writer w = xl_writer_of(buf, sizeof buf);
-    xl_frame_put_path_new_cid(&w, 6, 2, 1, &cid, token);
+    xl_frame_put_new_cid(&w, XL_FRAME_PATH_NEW_CONNECTION_ID, 6, 2, 1, &cid, token);
     assert_int_equal(w.p - buf, 10 + 16);
     assert_memory_equal(buf, ((const uint8_t[]){0x7e, 0x78, 0x06, 0x02, 0x01, 0x04, 0xde, 0xad, 0xbe, 0xef}), 10);
     xl_frame f = parsed(buf, 26);
@@ -109,23 +109,23 @@ TEST(a_cid_of_no_or_21_bytes_or_retired_before_its_time_is_no_frame) {
 TEST(the_other_frames_have_their_bytes) {
     uint8_t buf[32];
     xl_writer w = xl_writer_of(buf, sizeof buf);
-    xl_frame_put_path_retire_cid(&w, 3, 1);
+    XL_FRAME_PUT(&w, XL_FRAME_PATH_RETIRE_CONNECTION_ID, 3, 1);
     assert_writes(&w, buf, BYTES(0x7e, 0x79, 0x03, 0x01));
     xl_frame f = parsed(buf, 4);
     assert_int_equal(f.retire_cid.path_id, 3);
     assert_int_equal(f.retire_cid.sequence, 1);
     w = xl_writer_of(buf, sizeof buf);
-    xl_frame_put_max(&w, XL_FRAME_MAX_PATH_ID, 0, XL_PATH_ID_MAX);
+    XL_FRAME_PUT(&w, XL_FRAME_MAX_PATH_ID, 0, XL_PATH_ID_MAX);
     assert_writes(&w, buf, BYTES(0x7e, 0x7a, 0xc0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff));
     f = parsed(buf, 10);
     assert_int_equal(f.max.maximum, XL_PATH_ID_MAX);
     w = xl_writer_of(buf, sizeof buf);
-    xl_frame_put_max(&w, XL_FRAME_PATHS_BLOCKED, 0, 7);
+    XL_FRAME_PUT(&w, XL_FRAME_PATHS_BLOCKED, 0, 7);
     assert_writes(&w, buf, BYTES(0x7e, 0x7b, 0x07));
     f = parsed(buf, 3);
     assert_int_equal(f.max.maximum, 7);
     w = xl_writer_of(buf, sizeof buf);
-    xl_frame_put_path_cids_blocked(&w, 2, 4);
+    XL_FRAME_PUT(&w, XL_FRAME_PATH_CIDS_BLOCKED, 2, 4);
     assert_writes(&w, buf, BYTES(0x7e, 0x7c, 0x02, 0x04));
     f = parsed(buf, 4);
     assert_int_equal(f.path_cids_blocked.path_id, 2);
@@ -145,12 +145,12 @@ TEST(they_stand_in_1rtt_packets_only) {
                               XL_FRAME_PATH_CIDS_BLOCKED};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         assert_true(xl_frame_is_ietf(types[i]));
-        assert_true(xl_frame_is_allowed(types[i], XL_PACKET_1RTT));
-        assert_false(xl_frame_is_allowed(types[i], XL_PACKET_0RTT));
-        assert_false(xl_frame_is_allowed(types[i], XL_PACKET_HANDSHAKE));
-        assert_false(xl_frame_is_allowed(types[i], XL_PACKET_INITIAL));
-        assert_int_equal(xl_frame_is_ack_eliciting(types[i]), i >= 2);
-        assert_int_equal(xl_frame_is_probing(types[i]), types[i] == XL_FRAME_PATH_NEW_CONNECTION_ID);
+        assert_true((xl_frame_info_of(types[i])->packets >> XL_PACKET_1RTT & 1));
+        assert_false((xl_frame_info_of(types[i])->packets >> XL_PACKET_0RTT & 1));
+        assert_false((xl_frame_info_of(types[i])->packets >> XL_PACKET_HANDSHAKE & 1));
+        assert_false((xl_frame_info_of(types[i])->packets >> XL_PACKET_INITIAL & 1));
+        assert_int_equal(!xl_frame_info_of(types[i])->is_silent, i >= 2);
+        assert_int_equal(xl_frame_info_of(types[i])->is_probing, types[i] == XL_FRAME_PATH_NEW_CONNECTION_ID);
     }
 }
 

@@ -1,41 +1,37 @@
 /* Writes frames. frame.c parses them. */
-#include "wire/frame_parts.h"
+#include "wire/frame.h"
 
 #include <string.h>
 
-void xl_frame_put_numbers(xl_writer *w, size_t count, const uint64_t *numbers) {
-    for (size_t i = 0; i < count; i++)
-        xl_write_varint(w, numbers[i]);
-}
-
-void xl_frame_put_ping(xl_writer *w) {
-    xl_write_varint(w, XL_FRAME_PING);
+void xl_frame_put_numbers(xl_writer *w, uint64_t type, const uint64_t number[XL_FRAME_NUMBERS]) {
+    const xl_frame_info *info = xl_frame_info_of(type);
+    xl_write_varint(w, type);
+    for (size_t i = 0; i < XL_FRAME_NUMBERS; i++)
+        if (info->numbers[i])
+            xl_write_varint(w, number[i]);
 }
 
 void xl_frame_put_new_token(xl_writer *w, const uint8_t *token, size_t len) {
-    XL_FRAME_PUT(w, XL_FRAME_NEW_TOKEN, len);
+    xl_write_varint(w, XL_FRAME_NEW_TOKEN);
+    xl_write_varint(w, len);
     xl_write_bytes(w, token, len);
 }
 
-void xl_frame_put_handshake_done(xl_writer *w) {
-    xl_write_varint(w, XL_FRAME_HANDSHAKE_DONE);
+void xl_frame_put_datagram_header(xl_writer *w, size_t len) {
+    xl_write_varint(w, XL_FRAME_DATAGRAM | 1);
+    xl_write_varint(w, len);
 }
 
 size_t xl_frame_datagram_header_len(size_t len) {
     return 1 + xl_varint_len(len);
 }
 
-void xl_frame_put_datagram_header(xl_writer *w, size_t len) {
-    XL_FRAME_PUT(w, XL_FRAME_DATAGRAM | 1, len);
-}
-
-void xl_frame_put_ack_frequency(xl_writer *w, uint64_t sequence, uint64_t threshold, uint64_t max_delay_us,
-                                uint64_t reordering) {
-    XL_FRAME_PUT(w, XL_FRAME_ACK_FREQUENCY, sequence, threshold, max_delay_us, reordering);
-}
-
-void xl_frame_put_immediate_ack(xl_writer *w) {
-    xl_write_varint(w, XL_FRAME_IMMEDIATE_ACK);
+size_t xl_frame_most_bytes(uint64_t type) {
+    const xl_frame_info *info = xl_frame_info_of(type);
+    size_t bytes = xl_varint_len(type) + info->rest_bytes;
+    for (size_t i = 0; i < XL_FRAME_NUMBERS; i++)
+        bytes += info->numbers[i] ? xl_varint_len(XL_VARINT_MAX) : 0;
+    return bytes;
 }
 
 static uint64_t clamped(uint64_t v) {
@@ -58,7 +54,10 @@ static void put_qoe_signal(xl_writer *w, const xl_qoe *qoe) {
         return;
     }
     xl_write_u8(w, (uint8_t)qoe_content_len(qoe));
-    XL_FRAME_PUT(w, clamped(qoe->cached_bytes), clamped(qoe->cached_frames), clamped(qoe->bps), clamped(qoe->fps));
+    xl_write_varint(w, clamped(qoe->cached_bytes));
+    xl_write_varint(w, clamped(qoe->cached_frames));
+    xl_write_varint(w, clamped(qoe->bps));
+    xl_write_varint(w, clamped(qoe->fps));
 }
 
 static uint64_t range_length(const xl_ack_range *range) {
@@ -123,16 +122,9 @@ size_t xl_frame_put_ack(xl_writer *w, const xl_ack_range *ranges, size_t count, 
     return n;
 }
 
-void xl_frame_put_reset_stream(xl_writer *w, uint64_t stream_id, uint64_t error_code, uint64_t final_size) {
-    XL_FRAME_PUT(w, XL_FRAME_RESET_STREAM, stream_id, error_code, final_size);
-}
-
-void xl_frame_put_stop_sending(xl_writer *w, uint64_t stream_id, uint64_t error_code) {
-    XL_FRAME_PUT(w, XL_FRAME_STOP_SENDING, stream_id, error_code);
-}
-
 void xl_frame_put_crypto_header(xl_writer *w, uint64_t offset, size_t len) {
-    XL_FRAME_PUT(w, XL_FRAME_CRYPTO, offset, len);
+    XL_FRAME_PUT(w, XL_FRAME_CRYPTO, offset);
+    xl_write_varint(w, len);
 }
 
 void xl_frame_put_stream_header(xl_writer *w, uint64_t stream_id, uint64_t offset, size_t len, bool fin) {
@@ -147,28 +139,11 @@ size_t xl_frame_stream_header_len(uint64_t stream_id, uint64_t offset) {
     return 1 + xl_varint_len(stream_id) + (offset > 0 ? xl_varint_len(offset) : 0) + 2;
 }
 
-void xl_frame_put_max(xl_writer *w, uint64_t type, uint64_t stream_id, uint64_t maximum) {
-    xl_write_varint(w, type);
-    if (type == XL_FRAME_MAX_STREAM_DATA || type == XL_FRAME_STREAM_DATA_BLOCKED)
-        xl_write_varint(w, stream_id);
-    xl_write_varint(w, maximum);
-}
-
-void xl_frame_put_new_cid_body(xl_writer *w, uint64_t sequence, uint64_t retire_prior_to, const xl_cid *cid,
-                               const uint8_t token[16]) {
-    XL_FRAME_PUT(w, sequence, retire_prior_to);
+void xl_frame_put_new_cid(xl_writer *w, uint64_t type, uint64_t path_id, uint64_t sequence, uint64_t retire_prior_to,
+                          const xl_cid *cid, const uint8_t token[16]) {
+    XL_FRAME_PUT(w, type, path_id, sequence, retire_prior_to);
     xl_packet_put_cid(w, cid);
     xl_write_bytes(w, token, 16);
-}
-
-void xl_frame_put_new_cid(xl_writer *w, uint64_t sequence, uint64_t retire_prior_to, const xl_cid *cid,
-                          const uint8_t token[16]) {
-    xl_write_varint(w, XL_FRAME_NEW_CONNECTION_ID);
-    xl_frame_put_new_cid_body(w, sequence, retire_prior_to, cid, token);
-}
-
-void xl_frame_put_retire_cid(xl_writer *w, uint64_t sequence) {
-    XL_FRAME_PUT(w, XL_FRAME_RETIRE_CONNECTION_ID, sequence);
 }
 
 void xl_frame_put_path(xl_writer *w, uint64_t type, const uint8_t data[8]) {
@@ -198,8 +173,4 @@ void xl_frame_put_close(xl_writer *w, bool application, uint64_t error_code, uin
 void xl_frame_put_qoe(xl_writer *w, uint64_t path_id, const xl_qoe *qoe) {
     XL_FRAME_PUT(w, XL_FRAME_QOE_CONTROL_SIGNALS, path_id);
     put_qoe_signal(w, qoe);
-}
-
-void xl_frame_put_path_status(xl_writer *w, uint64_t path_id, uint64_t sequence, uint64_t status, uint64_t priority) {
-    XL_FRAME_PUT(w, XL_FRAME_PATH_STATUS, path_id, sequence, status, priority);
 }

@@ -33,7 +33,7 @@ ATTACK_TEST(a_probing_packet_does_not_move_the_connection) {
     xl_frame_put_path(&a->w, XL_FRAME_PATH_CHALLENGE, (uint8_t[8]){1});
     deliver_to(a, &cid, 0, &a->p.link[1]);
     assert_true(xl_addr_equal(server_sends_to(a), &a->p.link[0].client));
-    xl_frame_put_ping(&a->w);
+    xl_write_varint(&a->w, XL_FRAME_PING);
     deliver_to(a, &cid, 0, &a->p.link[1]);
     assert_true(xl_addr_equal(server_sends_to(a), &a->p.link[1].client));
 }
@@ -42,10 +42,10 @@ ATTACK_TEST(an_older_packet_from_another_address_does_not_move_the_connection) {
     begin_plain(a, 2);
     xl_cid cid = spare_cid(a), first = a->p.sc->local_cids.at[0].cid;
     a->pn = 1 << 20;
-    xl_frame_put_ping(&a->w);
+    xl_write_varint(&a->w, XL_FRAME_PING);
     deliver_to(a, &first, 0, &a->p.link[0]);
     a->pn = (1 << 20) - 1;
-    xl_frame_put_ping(&a->w);
+    xl_write_varint(&a->w, XL_FRAME_PING);
     deliver_to(a, &cid, 0, &a->p.link[1]);
     assert_true(xl_addr_equal(server_sends_to(a), &a->p.link[0].client));
 }
@@ -76,7 +76,7 @@ ATTACK_TEST(the_address_that_a_client_left_is_asked_a_few_times) {
     xl_cid cid = spare_cid(a);
     a->p.link[0].dark[1] = true;
     uint64_t before = a->p.link[0].packets[1];
-    xl_frame_put_ping(&a->w);
+    xl_write_varint(&a->w, XL_FRAME_PING);
     deliver_to(a, &cid, 0, &a->p.link[1]);
     assert_int_equal(a->p.sc->migration.count, 1);
     pair_flush(&a->p);
@@ -92,10 +92,10 @@ ATTACK_TEST(a_client_takes_nothing_from_an_unknown_address) {
         xl_cid cid = a->p.cc->local_cids.at[0].cid;
         pair_link elsewhere = a->p.link[0];
         elsewhere.server = pair_addr(99, 443);
-        xl_frame_put_ping(&a->w);
+        xl_write_varint(&a->w, XL_FRAME_PING);
         deliver_to(a, &cid, 0, &elsewhere);
         assert_true(a->p.cc->path[0]->space->largest_received < 1 << 20);
-        xl_frame_put_ping(&a->w);
+        xl_write_varint(&a->w, XL_FRAME_PING);
         deliver_to(a, &cid, 0, &a->p.link[0]);
         assert_true(a->p.cc->path[0]->space->largest_received > 1 << 20);
     }
@@ -129,7 +129,7 @@ ATTACK_TEST(a_challenge_from_another_address_is_answered_there) {
             begin(a, true, i < 4 ? XL_DIALECT_XLINK : XL_DIALECT_IETF, 2);
         const xl_cid cid = a->p.sc->local_cids.at[0].cid;
         if (a->p.sc->path_ids) {
-            xl_frame_put_ping(&a->w);
+            xl_write_varint(&a->w, XL_FRAME_PING);
             deliver_to(a, &cid, 0, &a->p.link[0]);
             pair_run(&a->p, 100000);
             a->pn -= 10;
@@ -166,7 +166,7 @@ ATTACK_TEST(the_final_size_of_a_stream_that_was_reset_stays) {
     } after[] = {{4, true, STILL_OPEN}, {5, false, XL_QERR_FINAL_SIZE}, {3, true, XL_QERR_FINAL_SIZE}};
     for (size_t i = 0; i < sizeof after / sizeof after[0]; i++) {
         begin_plain(a, 1);
-        xl_frame_put_reset_stream(&a->w, 0, 7, 4);
+        XL_FRAME_PUT(&a->w, XL_FRAME_RESET_STREAM, 0, 7, 4);
         deliver(a);
         assert_true(xl_conn_is_live(a->p.sc));
         xl_frame_put_stream_header(&a->w, 0, 0, after[i].len, after[i].fin);
@@ -218,7 +218,7 @@ ATTACK_TEST(the_spin_bit_is_zero_again_when_the_peer_retires_the_connection_id) 
     const xl_cid fresh = cid_of(1);
     const uint64_t next = a->p.cc->remote_cids.next_sequence;
     a->p.cc->path[0]->spin = true;
-    xl_frame_put_new_cid(&a->w, next, next, &fresh, token);
+    xl_frame_put_new_cid(&a->w, XL_FRAME_NEW_CONNECTION_ID, 0, next, next, &fresh, token);
     deliver(a);
     assert_int_equal(a->p.cc->path[0]->cids.remote_sequence, next);
     assert_false(a->p.cc->path[0]->spin);
@@ -229,7 +229,7 @@ static uint64_t answers_to_100_packets(attack *a) {
     uint64_t before = a->p.link[0].packets[1];
     xl_cid cid = a->p.sc->local_cids.at[0].cid;
     for (int i = 0; i < 100; i++) {
-        xl_frame_put_ping(&a->w);
+        xl_write_varint(&a->w, XL_FRAME_PING);
         deliver_to(a, &cid, 0, &a->p.link[0]);
         pair_flush(&a->p);
     }
@@ -303,7 +303,7 @@ ATTACK_TEST(a_server_keeps_the_reset_tokens_of_connection_ids_in_use_alone) {
     for (uint8_t i = 10; i < 30; i++) {
         const xl_cid cid = cid_of(i);
         const uint8_t reset_token[16] = {i};
-        xl_frame_put_new_cid(&a->w, i, i, &cid, reset_token);
+        xl_frame_put_new_cid(&a->w, XL_FRAME_NEW_CONNECTION_ID, 0, i, i, &cid, reset_token);
         deliver(a);
         pair_flush(&a->p);
         assert_true(xl_cid_equal(&victim(a)->path[0]->cids.remote, &cid));

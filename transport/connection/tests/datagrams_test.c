@@ -174,7 +174,7 @@ TEST(a_datagram_that_was_not_allowed_is_a_violation) {
 static void ask_for_acks(pair *p, uint64_t sequence, uint64_t threshold, uint64_t max_delay_us) {
     uint8_t frames[64];
     xl_writer w = xl_writer_of(frames, sizeof frames);
-    xl_frame_put_ack_frequency(&w, sequence, threshold, max_delay_us, 0);
+    XL_FRAME_PUT(&w, XL_FRAME_ACK_FREQUENCY, sequence, threshold, max_delay_us, 0);
     deliver(p, frames, (size_t)(w.p - frames));
 }
 
@@ -182,9 +182,9 @@ static void ping(pair *p, unsigned n, bool immediate) {
     uint8_t frames[64];
     for (; n > 0; n--) {
         xl_writer w = xl_writer_of(frames, sizeof frames);
-        xl_frame_put_ping(&w);
+        xl_write_varint(&w, XL_FRAME_PING);
         if (immediate)
-            xl_frame_put_immediate_ack(&w);
+            xl_write_varint(&w, XL_FRAME_IMMEDIATE_ACK);
         deliver(p, frames, (size_t)(w.p - frames));
         pair_run(p, 1000);
     }

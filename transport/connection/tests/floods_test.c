@@ -48,24 +48,25 @@ static uint64_t flood(attack *a, put_fn put) {
 static void put_paths_blocked(attack *a, unsigned packet) {
     (void)packet;
     for (int i = 0; i < 100; i++)
-        xl_frame_put_max(&a->w, XL_FRAME_PATHS_BLOCKED, 0, victim(a)->path_ids->local_max);
+        XL_FRAME_PUT(&a->w, XL_FRAME_PATHS_BLOCKED, 0, victim(a)->path_ids->local_max);
 }
 
 static void put_cids_blocked(attack *a, unsigned packet) {
     (void)packet;
     for (uint64_t id = 0; id < XL_PATH_IDS_MAX; id++)
         for (int i = 0; i < 10; i++)
-            xl_frame_put_path_cids_blocked(&a->w, id, xl_path_ids_find(victim(a)->path_ids, id)->local->next_sequence);
+            XL_FRAME_PUT(&a->w, XL_FRAME_PATH_CIDS_BLOCKED, id,
+                         xl_path_ids_find(victim(a)->path_ids, id)->local->next_sequence);
 }
 
 static void put_max_path_id(attack *a, unsigned packet) {
     for (unsigned i = 0; i < 100; i++)
-        xl_frame_put_max(&a->w, XL_FRAME_MAX_PATH_ID, 0, XL_PATH_IDS_MAX - 1 + 100 * packet + i);
+        XL_FRAME_PUT(&a->w, XL_FRAME_MAX_PATH_ID, 0, XL_PATH_IDS_MAX - 1 + 100 * packet + i);
 }
 
 static void put_last_max_path_id(attack *a, unsigned packet) {
     (void)packet;
-    xl_frame_put_max(&a->w, XL_FRAME_MAX_PATH_ID, 0, XL_PATH_ID_MAX);
+    XL_FRAME_PUT(&a->w, XL_FRAME_MAX_PATH_ID, 0, XL_PATH_ID_MAX);
 }
 
 /* Frames that announce limits, or being blocked by one, cost only their acknowledgements. */
@@ -83,7 +84,7 @@ static void put_new_cids(attack *a, unsigned packet) {
     for (uint64_t i = 0; i < 20; i++) {
         uint64_t sequence = 10 + 20 * packet + i;
         xl_cid cid = {.len = 8, .id = {0xee, (uint8_t)(sequence >> 8), (uint8_t)sequence}};
-        xl_frame_put_path_new_cid(&a->w, 2, sequence, sequence, &cid, token);
+        xl_frame_put_new_cid(&a->w, XL_FRAME_PATH_NEW_CONNECTION_ID, 2, sequence, sequence, &cid, token);
     }
 }
 
@@ -98,7 +99,7 @@ static void put_many_new_cids(attack *a, unsigned packet) {
         for (uint8_t i = 0; i < 4; i++) {
             uint64_t sequence = 1 + 4 * packet + i;
             xl_cid cid = {.len = 8, .id = {0xdd, (uint8_t)id, (uint8_t)(sequence >> 8), (uint8_t)sequence}};
-            xl_frame_put_path_new_cid(&a->w, id, sequence, 0, &cid, token);
+            xl_frame_put_new_cid(&a->w, XL_FRAME_PATH_NEW_CONNECTION_ID, id, sequence, 0, &cid, token);
         }
 }
 
@@ -113,7 +114,7 @@ static void put_abandons(attack *a, unsigned packet) {
     const xl_path_ids *ids = victim(a)->path_ids;
     for (uint64_t id = 2; id <= ids->local_max; id++)
         for (int i = 0; i < 5; i++)
-            xl_frame_put_path_abandon(&a->w, id, id);
+            XL_FRAME_PUT(&a->w, XL_FRAME_PATH_ABANDON, id, id);
 }
 
 ATTACK_TEST(abandoning_all_unused_paths_is_answered_once_for_each) {
@@ -156,7 +157,7 @@ ATTACK_TEST(gaps_in_packet_numbers_of_a_path_are_kept_up_to_a_limit) {
     pair_run(&a->p, 1000000);
     xl_cid cid = xl_path_ids_find(a->p.sc->path_ids, 1)->local->at[0].cid;
     for (unsigned i = 0; i < PACKETS; i++) {
-        xl_frame_put_ping(&a->w);
+        xl_write_varint(&a->w, XL_FRAME_PING);
         deliver_to(a, &cid, 1, &a->p.link[1]);
         a->pn += 3;
     }
@@ -185,7 +186,7 @@ ATTACK_TEST(acknowledgements_of_what_did_not_arrive_are_found_out_on_each_path) 
 static void put_immediate_acks(attack *a, unsigned packet) {
     (void)packet;
     for (int i = 0; i < 500; i++)
-        xl_frame_put_ping(&a->w);
+        xl_write_varint(&a->w, XL_FRAME_PING);
 }
 
 ATTACK_TEST(many_frames_in_a_packet_are_acknowledged_once) {
@@ -202,7 +203,7 @@ ATTACK_TEST(a_blocked_stream_that_the_peer_cannot_send_on_is_an_error) {
                  {0, STILL_OPEN}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         begin(a, true, XL_DIALECT_IETF, 1);
-        xl_frame_put_max(&a->w, XL_FRAME_STREAM_DATA_BLOCKED, cases[i].stream, 100);
+        XL_FRAME_PUT(&a->w, XL_FRAME_STREAM_DATA_BLOCKED, cases[i].stream, 100);
         assert_int_equal(outcome(a), cases[i].outcome);
     }
 }

@@ -34,7 +34,7 @@ static void look(observer *o, const xl_packet_header *h, const uint8_t *packet) 
     bool is_eliciting = false, has_crypto = false;
     while (xl_reader_left(&r) > 0) {
         assert_int_equal(0, xl_frame_parse(&r, false, &f));
-        is_eliciting |= xl_frame_is_ack_eliciting(f.type);
+        is_eliciting |= !xl_frame_info_of(f.type)->is_silent;
         has_crypto |= f.type == XL_FRAME_CRYPTO && f.crypto.len > 0;
     }
     o->packets[level] += is_eliciting;

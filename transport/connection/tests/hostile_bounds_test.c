@@ -75,7 +75,7 @@ ATTACK_TEST(a_peer_that_acknowledges_nothing_is_shown_the_door) {
     attack_connect(a);
     const xl_connection *s = a->p.sc;
     for (int i = 0; i < 20000 && xl_conn_is_live(s); i++) {
-        xl_frame_put_ping(begin(a));
+        XL_FRAME_PUT(begin(a), XL_FRAME_PING);
         deliver(a, 20);
     }
     assert_int_equal(XL_CONN_CLOSING, s->state);
@@ -90,7 +90,7 @@ ATTACK_TEST(one_that_acknowledges_now_and_then_may_go_on) {
     const xl_connection *s = a->p.sc;
     for (int i = 0; i < 20000; i++) {
         xl_writer *w = begin(a);
-        xl_frame_put_ping(w);
+        xl_write_varint(w, XL_FRAME_PING);
         xl_ledger *ledger = &a->p.sc->space[XL_LEVEL_APP].ledger;
         uint64_t newest = ledger->next_pn - 1;
         if (i % 4000 == 3999 && xl_ledger_find(ledger, newest))
@@ -113,7 +113,7 @@ ATTACK_TEST(streams_that_are_reset_hold_neither_memory_nor_credit) {
         xl_writer *w = begin(a);
         xl_frame_put_stream_header(w, id, (1 << 19) - 1, 1, false);
         xl_write_u8(w, 'x');
-        xl_frame_put_reset_stream(w, id, 0, 1 << 19);
+        XL_FRAME_PUT(w, XL_FRAME_RESET_STREAM, id, 0, 1 << 19);
         deliver(a, 1000);
     }
     assert_true(xl_conn_is_live(s));
@@ -191,7 +191,7 @@ ATTACK_TEST(challenges_from_elsewhere_that_acknowledge_nothing_are_bounded) {
     a->p.server_config.limits.enable_ack_frequency = true;
     attack_connect(a);
     const xl_connection *s = a->p.sc;
-    xl_frame_put_ack_frequency(begin(a), 0, 1000000, 10000000, 0);
+    XL_FRAME_PUT(begin(a), XL_FRAME_ACK_FREQUENCY, 0, 1000000, 10000000, 0);
     deliver(a, 20);
     xl_connection_ping(a->p.sc, a->p.now); /* stays unacknowledged, so that the ledger keeps all that follows */
     a->comes_from_elsewhere = true;
@@ -221,7 +221,7 @@ ATTACK_TEST(of_many_acknowledgements_in_a_packet_the_first_count) {
     attack_connect(a);
     xl_ledger *ledger = &a->p.sc->space[XL_LEVEL_APP].ledger;
     xl_connection_ping(a->p.sc, a->p.now);
-    xl_frame_put_ping(begin(a));
+    XL_FRAME_PUT(begin(a), XL_FRAME_PING);
     deliver(a, 50000);
     uint64_t newest = ledger->next_pn - 1;
     while (!xl_ledger_find(ledger, newest))
@@ -269,7 +269,7 @@ ATTACK_TEST(a_window_that_is_opened_byte_by_byte_holds_no_more_than_the_window) 
     deliver(a, 0);
     const xl_stream *s = a->p.sc->streams.at[0];
     for (uint64_t n = 0; n < 3000; n++) {
-        xl_frame_put_max(begin(a), XL_FRAME_MAX_STREAM_DATA, 0, 1000 + n);
+        XL_FRAME_PUT(begin(a), XL_FRAME_MAX_STREAM_DATA, 0, 1000 + n);
         deliver(a, 10);
         assert_true(xl_stream_send_capacity(a->p.sc, 0) <= 1000 + n - s->send.written);
         assert_true(xl_stream_send(a->p.sc, 0, zeros, sizeof zeros, false, NULL) >= 0);

@@ -60,27 +60,27 @@ static void put_random_frame(xl_writer *w, xl_random *r, const xl_connection *c)
         xl_write_bytes(w, bytes, len);
         break;
     case 3:
-        xl_frame_put_reset_stream(w, pick_stream(r), pick(r), pick(r));
+        XL_FRAME_PUT(w, XL_FRAME_RESET_STREAM, pick_stream(r), pick(r), pick(r));
         break;
     case 4:
-        xl_frame_put_stop_sending(w, pick_stream(r), pick(r));
+        XL_FRAME_PUT(w, XL_FRAME_STOP_SENDING, pick_stream(r), pick(r));
         break;
     case 5:
-        xl_frame_put_max(w, XL_FRAME_MAX_DATA + xl_random_next(r) % 8, pick(r), pick(r));
+        XL_FRAME_PUT(w, XL_FRAME_MAX_DATA + xl_random_next(r) % 8, pick(r), pick(r));
         break;
     case 6:
     case 7:
-        xl_frame_put_new_cid(w, pick(r), pick(r) % 4, &cid, token);
+        xl_frame_put_new_cid(w, XL_FRAME_NEW_CONNECTION_ID, 0, pick(r), pick(r) % 4, &cid, token);
         break;
     case 8:
-        xl_frame_put_retire_cid(w, pick(r));
+        XL_FRAME_PUT(w, XL_FRAME_RETIRE_CONNECTION_ID, 0, pick(r));
         break;
     case 9:
     case 10:
         xl_frame_put_path(w, XL_FRAME_PATH_CHALLENGE + xl_random_next(r) % 2, bytes);
         break;
     case 11:
-        xl_frame_put_path_status(w, pick(r) % 4, pick(r), pick(r) % 3, pick(r));
+        XL_FRAME_PUT(w, XL_FRAME_PATH_STATUS, pick(r) % 4, pick(r), pick(r) % 3, pick(r));
         break;
     case 12: {
         xl_qoe qoe = {pick(r), pick(r), pick(r), pick(r)};
@@ -95,7 +95,7 @@ static void put_random_frame(xl_writer *w, xl_random *r, const xl_connection *c)
         xl_write_bytes(w, cid.id, cid.len); /* no frame at all */
         break;
     default:
-        xl_frame_put_ping(w);
+        xl_write_varint(w, XL_FRAME_PING);
     }
 }
 

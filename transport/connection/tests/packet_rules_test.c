@@ -55,7 +55,7 @@ ATTACK_TEST(a_connection_id_whose_number_the_nonce_cannot_hold_is_a_violation) {
         const xl_cid cid = cid_of(1);
         begin(a, true, XL_DIALECT_XLINK, 2);
         a->p.sc->remote_cids.count = 2; /* as if the client had retired the others */
-        xl_frame_put_new_cid(&a->w, sequence, 0, &cid, token);
+        xl_frame_put_new_cid(&a->w, XL_FRAME_NEW_CONNECTION_ID, 0, sequence, 0, &cid, token);
         assert_int_equal(sequence > UINT32_MAX ? XL_QERR_MP_PROTOCOL_VIOLATION : STILL_OPEN, outcome(a));
     }
 }
