@@ -39,9 +39,9 @@ uint64_t xl_conn_space_number(const xl_connection *c, const xl_space *s) {
     for (uint64_t i = 0; i < XL_LEVEL_COUNT; i++)
         if (s == &c->space[i])
             return i;
-    for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i]->space == s)
-            return XL_LEVEL_COUNT + c->path[i]->cids.local_path_id;
+    XL_EACH_PATH(const xl_path, p, c)
+        if (p->space == s)
+            return XL_LEVEL_COUNT + p->cids.local_path_id;
     return UINT64_MAX;
 }
 
@@ -271,11 +271,11 @@ static void take_ecn_counts(xl_connection *c, settlement *m, const xl_ack_frame 
     xl_ecn_counts counts = {.ect0 = f->ect0, .ect1 = f->ect1, .ce = f->ce};
     uint64_t new_ce;
     bool is_valid = xl_ecn_take_counts(&m->space->ecn, f->has_ecn ? &counts : NULL, m->marked_in_all, &new_ce);
-    for (size_t i = 0; i < c->path_count; i++) {
-        const char *before = xl_ecn_state_name(c->path[i]->ecn.state);
-        if (m->marked[i])
-            xl_ecn_validated(&c->path[i]->ecn, is_valid);
-        xl_qlog_ecn_state(c->qlog, c->now, (int)i, before, xl_ecn_state_name(c->path[i]->ecn.state));
+    XL_EACH_PATH(xl_path, p, c) {
+        const char *before = xl_ecn_state_name(p->ecn.state);
+        if (m->marked[p->index])
+            xl_ecn_validated(&p->ecn, is_valid);
+        xl_qlog_ecn_state(c->qlog, c->now, p->index, before, xl_ecn_state_name(p->ecn.state));
     }
     if (new_ce > 0)
         congestion_was_signalled(c, c->path[m->newest_marked_on], m->newest_marked_at);
@@ -399,17 +399,15 @@ static void path_answered(xl_connection *c, xl_path *p) {
         p->outage.until = c->now;
         p->flight.ping_pending = true; /* its answer measures the path's present RTT and shows what was lost before */
     }
-    for (size_t i = 0; was_silent && i < c->path_count; i++)
-        if (c->path[i] != p && c->path[i]->state == XL_PATH_SUSPECT && has_data_in_flight(c->path[i]))
-            suspect(c, c->path[i]);
+    XL_EACH_PATH(xl_path, q, c)
+        if (was_silent && q != p && q->state == XL_PATH_SUSPECT && has_data_in_flight(q))
+            suspect(c, q);
     if (p->state != XL_PATH_SUSPECT)
         return;
     xl_conn_path_set_state(c, p, xl_path_wants_standby(p) ? XL_PATH_STANDBY : XL_PATH_ACTIVE, "answers again");
-    for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *q = c->path[i];
+    XL_EACH_PATH(xl_path, q, c)
         if (q != p && q->state == XL_PATH_ACTIVE && q->flight.pto_count >= XL_SUSPECT_PTOS)
             suspect(c, q); /* with nothing in flight, no probe timeout would test it again */
-    }
 }
 
 static void take_rate_sample(const settlement *m, xl_path *p) {
@@ -428,9 +426,9 @@ static void detect_losses(settlement *m);
 uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_path *arrived_on, const xl_ack_frame *f) {
     const xl_level level = level_of(c, space);
     settlement m = {.c = c, .space = space, .level = level, .arrived_on = arrived_on};
-    for (size_t i = 0; i < c->path_count; i++) {
-        c->cc_group.member[i].is_active = c->path[i]->state == XL_PATH_ACTIVE;
-        m.flight[i] = c->path[i]->flight.bytes;
+    XL_EACH_PATH(const xl_path, p, c) {
+        c->cc_group.member[p->index].is_active = p->state == XL_PATH_ACTIVE;
+        m.flight[p->index] = p->flight.bytes;
     }
     uint64_t largest = space->ledger.largest_acked;
     bool is_newest = f->range_count > 0 && (largest == UINT64_MAX || f->ranges[0].largest > largest);
@@ -441,9 +439,8 @@ uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_path *arrived_on
     take_ecn_counts(c, &m, f, is_newest);
     if (level == XL_LEVEL_HANDSHAKE)
         c->handshake.address_validated_by_peer = true;
-    for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = c->path[i];
-        if (!m.any_acked[i])
+    XL_EACH_PATH(xl_path, p, c) {
+        if (!m.any_acked[p->index])
             continue;
         if (p->flight.last_signal_at > p->flight.last_eliciting_at)
             p->flight.last_eliciting_at = p->flight.last_signal_at;
@@ -456,9 +453,8 @@ uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_path *arrived_on
     if (level == XL_LEVEL_APP)
         xl_conn_phase_was_acked(c);
     detect_losses(&m);
-    for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = c->path[i];
-        if (!m.any_acked[i])
+    XL_EACH_PATH(xl_path, p, c) {
+        if (!m.any_acked[p->index])
             continue;
         take_rate_sample(&m, p);
         xl_path_update_pacer(p, c->now);
@@ -543,9 +539,9 @@ static void check_persistent(xl_connection *c, const settlement *m, xl_path *p) 
 }
 
 static xl_path *path_of_space(xl_connection *c, const xl_space *space) {
-    for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i]->owns_space && c->path[i]->space == space)
-            return c->path[i];
+    XL_EACH_PATH(xl_path, p, c)
+        if (p->owns_space && p->space == space)
+            return p;
     return c->multipath || level_of(c, space) != XL_LEVEL_APP ? c->path[0] : c->path[c->active];
 }
 
@@ -556,10 +552,10 @@ static void detect_losses(settlement *m) {
     space->loss_time = xl_ledger_detect_lost(&space->ledger, c->now, delay, on_packet_lost, m);
     if (m->lost_packets == 0)
         return;
-    for (size_t i = 0; i < c->path_count; i++) {
-        check_persistent(c, m, c->path[i]);
-        if (m->run[i].has_begun)
-            xl_conn_log_metrics(c, c->path[i]);
+    XL_EACH_PATH(xl_path, p, c) {
+        check_persistent(c, m, p);
+        if (m->run[p->index].has_begun)
+            xl_conn_log_metrics(c, p);
     }
     xl_conn_wake(c);
 }
@@ -642,11 +638,11 @@ static void requeue_control(xl_connection *c, const xl_path *p) {
 static void requeue_abandonments(xl_connection *c) {
     if (c->path_ids)
         xl_path_ids_repeat_abandonments(c->path_ids);
-    for (size_t i = 0; c->multipath && !c->path_ids && i < c->path_count; i++) {
-        xl_path *p = c->path[i];
+    if (c->path_ids || !c->multipath)
+        return;
+    XL_EACH_PATH(xl_path, p, c)
         if (p->state == XL_PATH_CLOSED && !p->statuses.is_confirmed)
             p->statuses.is_pending = true;
-    }
 }
 
 void xl_conn_probe_timeout(xl_connection *c, xl_path *p) {

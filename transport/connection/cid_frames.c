@@ -145,10 +145,9 @@ uint64_t xl_conn_take_new_cid(xl_connection *c, const xl_frame *f) {
                                    f->new_cid.reset_token, XL_MAX_PATHS, &in_use_retired);
     if (error)
         return error;
-    for (size_t i = 0; in_use_retired && i < c->path_count; i++) {
-        xl_path *p = c->path[i];
+    XL_EACH_PATH(xl_path, p, c) {
         bool is_other = c->path_ids && p->cids.remote_path_id != path_id;
-        if (p->cids.has_remote && !is_other && !xl_cids_by_sequence(cids, p->cids.remote_sequence))
+        if (in_use_retired && p->cids.has_remote && !is_other && !xl_cids_by_sequence(cids, p->cids.remote_sequence))
             replace_dcid(c, p);
     }
     xl_conn_open_paths(c);

@@ -122,8 +122,7 @@ void xl_conn_destroy(xl_connection *c) {
         xl_send_free(&c->level[i].send);
         xl_recv_free(&c->level[i].recv);
     }
-    for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = c->path[i];
+    XL_EACH_PATH(xl_path, p, c) {
         if (p->owns_space) {
             xl_conn_drop_space(c, p->space);
             xl_space_free(p->space);
@@ -294,8 +293,7 @@ static uint64_t earliest_deadline(xl_connection *c) {
     for (int i = 0; i < XL_LEVEL_COUNT; i++)
         if (!c->level_discarded[i])
             at = xl_min(at, space_deadline(&c->space[i]));
-    for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *p = c->path[i];
+    XL_EACH_PATH(const xl_path, p, c) {
         if (p->owns_space)
             at = xl_min(at, space_deadline(p->space));
         if (p->flight.eliciting > 0 || !c->handshake.is_confirmed)
@@ -341,8 +339,7 @@ static bool meet_deadlines(xl_connection *c) {
         c->reinjection_recheck = XL_NEVER; /* the next transmit searches */
     for (int i = 0; i < XL_LEVEL_COUNT; i++)
         space_timer(c, &c->space[i]);
-    for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = c->path[i];
+    XL_EACH_PATH(xl_path, p, c) {
         if (p->owns_space)
             space_timer(c, p->space);
         if (path_pto_at(c, p) <= now)
@@ -422,11 +419,9 @@ void xl_connection_ping(xl_connection *c, uint64_t now) {
     if (!xl_conn_is_live(c) || !c->handshake.is_confirmed)
         return;
     xl_conn_enter(c, now);
-    for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = c->path[i];
+    XL_EACH_PATH(xl_path, p, c)
         p->flight.ping_pending |=
             xl_path_is_open(p) && p->validation.is_done && (c->multipath || p->index == c->active);
-    }
     xl_conn_wake(c);
 }
 

@@ -81,8 +81,8 @@ struct xl_connection {
     xl_cids local_cids, remote_cids;
     size_t local_cid_bytes; /* length of ours */
     size_t path_count;
-    xl_path *path[XL_MAX_PATHS]; /* owned, the first path_count of them */
-    int active;                  /* single path: the path in use */
+    xl_path *path[XL_MAX_PATHS + 1]; /* owned, the first path_count of them; then NULL */
+    int active;                      /* single path: the path in use */
     bool multipath;
     xl_path_ids *path_ids; /* dialect `ietf`; NULL: `xlink`, or no multipath */
     xl_migration migration;
@@ -116,6 +116,9 @@ struct xl_connection {
     xl_closing closing;
     xl_endpoint_slot slot;
 };
+
+/* A loop over the paths of c. type: xl_path or const xl_path. */
+#define XL_EACH_PATH(type, p, c) for (type *const *p##_at = (type *const *)(c)->path, *p; (p = *p##_at); p##_at++)
 
 xl_connection *xl_conn_new(const xl_config *, const xl_connection_hooks *, bool is_server, const xl_connection_random *,
                            uint64_t now);

@@ -26,8 +26,7 @@ static bool is_live(const xl_connection *c, const xl_path *p) {
 
 const xl_path *xl_content_best_path(const xl_connection *c) {
     const xl_path *best = NULL;
-    for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *q = c->path[i];
+    XL_EACH_PATH(const xl_path, q, c) {
         bool is_better = !best || (q->state == XL_PATH_ACTIVE) > (best->state == XL_PATH_ACTIVE) ||
                          (q->state == best->state && q->rtt.smoothed < best->rtt.smoothed);
         if (xl_path_may_carry_data(q) && q->cids.has_remote && is_better)
@@ -47,8 +46,7 @@ const xl_path *xl_content_ack_path(const xl_connection *c, const xl_path *p) {
     const xl_path *best = p;
     if (c->now - p->acked_here_at >= p->rtt.smoothed)
         return p;
-    for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *q = c->path[i];
+    XL_EACH_PATH(const xl_path, q, c) {
         if (q->state != XL_PATH_ACTIVE || !q->rtt.has_sample || !is_live(c, q))
             continue;
         if (!best->rtt.has_sample || best->state != XL_PATH_ACTIVE || q->rtt.smoothed < best->rtt.smoothed)
@@ -108,11 +106,9 @@ void xl_content_put_acks(xl_builder *b) {
             put_ack(b, b->space, 0);
         return;
     }
-    for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = c->path[i];
+    XL_EACH_PATH(xl_path, p, c)
         if (xl_space_owes_ack(p->space) && xl_content_is_acknowledged(c, p) && xl_content_ack_path(c, p) == b->path)
             put_path_ack(b, p);
-    }
 }
 
 /* ---- Control frames ---- */
@@ -129,8 +125,8 @@ bool xl_content_has_control(const xl_connection *c) {
         return true;
     if (c->handshake.is_complete && xl_send_pending(&c->level[XL_LEVEL_APP].send, UINT64_MAX)) /* session tickets */
         return true;
-    for (size_t i = 0; i < c->path_count; i++)
-        if (xl_path_status_is_due(c->path[i]))
+    XL_EACH_PATH(const xl_path, p, c)
+        if (xl_path_status_is_due(p))
             return true;
     return false;
 }
@@ -155,9 +151,9 @@ static void put_streams_blocked(xl_builder *b, int kind) {
 /* Data that arrives on several paths is in order when the slowest has delivered its part. */
 static uint64_t longest_rtt(const xl_connection *c) {
     uint64_t longest = 0;
-    for (size_t i = 0; i < c->path_count; i++)
-        if (xl_path_may_carry_data(c->path[i]) && c->path[i]->rtt.has_sample)
-            longest = xl_max(longest, c->path[i]->rtt.smoothed);
+    XL_EACH_PATH(const xl_path, p, c)
+        if (xl_path_may_carry_data(p) && p->rtt.has_sample)
+            longest = xl_max(longest, p->rtt.smoothed);
     return longest;
 }
 
@@ -240,8 +236,8 @@ void xl_content_put_control(xl_builder *b) {
     put_streams_blocked(b, 0);
     put_streams_blocked(b, 1);
     xl_cid_frames_put(b);
-    for (size_t i = 0; i < c->path_count; i++)
-        put_path_status(b, c->path[i]);
+    XL_EACH_PATH(xl_path, p, c)
+        put_path_status(b, p);
     xl_conn_put_qoe(b);
     if (!c->streams.control_dirty)
         return;
@@ -443,9 +439,9 @@ static void count_sent(xl_connection *c, xl_path *p, const xl_content_choice *pi
 /* A path that carried these bytes before; -1: none. */
 static int carrier(const xl_connection *c, const xl_content_choice *pick, const xl_path *onto) {
     uint64_t end = pick->piece.offset + pick->piece.len;
-    for (size_t i = 0; i < c->path_count; i++)
-        if ((int)i != onto->index && pick->stream->carried_to[i] >= end)
-            return (int)i;
+    XL_EACH_PATH(const xl_path, p, c)
+        if (p != onto && pick->stream->carried_to[p->index] >= end)
+            return p->index;
     return -1;
 }
 

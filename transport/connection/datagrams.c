@@ -57,8 +57,7 @@ static size_t data_in_frame(uint64_t frame_bytes) {
 
 static size_t packet_room(const xl_connection *c) {
     size_t least = SIZE_MAX;
-    for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *p = c->path[i];
+    XL_EACH_PATH(const xl_path, p, c) {
         size_t overhead = PACKET_OVERHEAD(p->cids.remote.len);
         if (xl_path_may_carry_data(p) && (c->multipath || p->index == c->active) && p->mtu - overhead < least)
             least = (size_t)p->mtu - overhead;

@@ -149,8 +149,7 @@ static void take_path_challenge(xl_connection *c, const xl_frame *f, const xl_pa
 }
 
 static void take_path_response(xl_connection *c, const xl_frame *f) {
-    for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = c->path[i];
+    XL_EACH_PATH(xl_path, p, c) {
         if (!xl_path_take_response(p, f->path.data, c->now))
             continue;
         xl_conn_path_validated(c, p);

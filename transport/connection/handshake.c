@@ -93,8 +93,8 @@ static void apply_peer_params(xl_connection *c) {
     if (!c->early.is_offered) /* otherwise they apply once the handshake is complete */
         xl_conn_apply_stream_limits(c);
     c->qoe.has_field = c->multipath && p->qoe_field;
-    for (size_t i = 0; i < c->path_count; i++)
-        xl_conn_restart_mtu_search(c, c->path[i]);
+    XL_EACH_PATH(xl_path, q, c)
+        xl_conn_restart_mtu_search(c, q);
     if (!c->is_server && p->has_stateless_reset_token && c->remote_cids.count > 0) {
         memcpy(c->remote_cids.at[0].reset_token, p->stateless_reset_token, 16);
         c->remote_cids.at[0].has_token = true;

@@ -22,9 +22,9 @@ static bool takes_part(const xl_connection *c, const xl_path *p) {
  * keys. A path that does not answer is not waited for. */
 static bool is_acked_everywhere(const xl_connection *c) {
     bool is_acked = false;
-    for (size_t i = 0; i < c->path_count; i++) {
-        is_acked |= c->path[i]->phase.is_acked;
-        if (takes_part(c, c->path[i]) && !c->path[i]->phase.is_acked)
+    XL_EACH_PATH(const xl_path, p, c) {
+        is_acked |= p->phase.is_acked;
+        if (takes_part(c, p) && !p->phase.is_acked)
             return false;
     }
     return is_acked;
@@ -48,8 +48,7 @@ static void enter_next_phase(xl_connection *c, bool by_peer) {
     c->key_update.generation++;
     c->key_update.phase_seen_at = XL_NEVER;
     c->key_update.phase_answered = c->key_update.phase_acked = false;
-    for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = c->path[i];
+    XL_EACH_PATH(xl_path, p, c) {
         p->phase.first_pn = p->space->ledger.next_pn;
         p->phase.is_acked = false;
         p->space->before_phase = p->space->largest_received;
@@ -122,9 +121,9 @@ static uint64_t least(uint64_t limit, uint64_t configured) {
 
 static uint64_t shortest_pto(const xl_connection *c) {
     uint64_t shortest = XL_NEVER;
-    for (size_t i = 0; i < c->path_count; i++) {
-        uint64_t pto = xl_rtt_pto(&c->path[i]->ack_rtt, xl_conn_peer_ack_delay_us(c));
-        if (xl_path_is_open(c->path[i]) && pto < shortest)
+    XL_EACH_PATH(const xl_path, p, c) {
+        uint64_t pto = xl_rtt_pto(&p->ack_rtt, xl_conn_peer_ack_delay_us(c));
+        if (xl_path_is_open(p) && pto < shortest)
             shortest = pto;
     }
     return shortest == XL_NEVER ? 0 : shortest;
@@ -192,11 +191,9 @@ void xl_conn_count_forged(xl_connection *c, const xl_keys *keys) {
 
 /* Sends PINGs on paths where nothing of this phase is acknowledged and nothing in flight could be. */
 static void ask_for_acks(xl_connection *c) {
-    for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = c->path[i];
+    XL_EACH_PATH(xl_path, p, c)
         if (takes_part(c, p) && !p->phase.is_acked && p->flight.eliciting == 0)
             p->flight.ping_pending = true;
-    }
 }
 
 void xl_conn_count_sealed(xl_connection *c) {

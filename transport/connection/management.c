@@ -48,12 +48,10 @@ static uint64_t rtt_of(const xl_path *p) {
 /* The path in use with the smallest RTT, except p; NULL: none. */
 static const xl_path *best_beside(const xl_connection *c, const xl_path *p) {
     const xl_path *best = NULL;
-    for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *q = c->path[i];
+    XL_EACH_PATH(const xl_path, q, c)
         if (q != p && q->state == XL_PATH_ACTIVE && q->validation.is_done && q->rtt.has_sample &&
             q->flight.pto_count == 0 && (!best || q->rtt.smoothed < best->rtt.smoothed))
             best = q;
-    }
     return best;
 }
 

@@ -187,9 +187,9 @@ static void settle_at_preferred(xl_connection *c, xl_path *p) {
     const xl_path *old = c->path[c->active];
     c->migration.preferred = -1;
     c->migration.left = old->index;
-    for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i]->index != old->index && xl_addr_equal(&c->path[i]->remote, &old->remote))
-            c->path[i]->remote = p->remote;
+    XL_EACH_PATH(xl_path, q, c)
+        if (q->index != old->index && xl_addr_equal(&q->remote, &old->remote))
+            q->remote = p->remote;
     xl_conn_migrate_to(c, p, "the server's preferred address");
 }
 

@@ -70,8 +70,8 @@ uint64_t xl_conn_take_path_status(xl_connection *c, const xl_frame *f) {
 /* ---- Probes of standby paths ---- */
 
 bool xl_conn_is_busy(const xl_connection *c) {
-    for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i]->state != XL_PATH_STANDBY && c->path[i]->flight.eliciting > 0)
+    XL_EACH_PATH(const xl_path, p, c)
+        if (p->state != XL_PATH_STANDBY && p->flight.eliciting > 0)
             return true;
     return xl_conn_expects_data(c);
 }
@@ -83,17 +83,14 @@ static uint64_t probe_at(const xl_connection *c, const xl_path *p) {
 
 uint64_t xl_conn_standby_deadline(const xl_connection *c) {
     uint64_t at = XL_NEVER;
-    for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *p = c->path[i];
+    XL_EACH_PATH(const xl_path, p, c)
         if (p->state == XL_PATH_STANDBY && p->flight.eliciting == 0 && probe_at(c, p) < at)
             at = probe_at(c, p);
-    }
     return at == XL_NEVER || xl_conn_is_busy(c) ? at : XL_NEVER;
 }
 
 void xl_conn_standby_timer(xl_connection *c) {
-    for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = c->path[i];
+    XL_EACH_PATH(xl_path, p, c) {
         if (p->state != XL_PATH_STANDBY || probe_at(c, p) > c->now)
             continue;
         p->flight.ping_pending = true;

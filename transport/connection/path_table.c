@@ -4,17 +4,16 @@
 #include "connection/state.h"
 
 xl_path *xl_conn_path_by_local_id(xl_connection *c, uint64_t local_id) {
-    for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i]->cids.has_local_path_id && c->path[i]->cids.local_path_id == local_id)
-            return c->path[i];
+    XL_EACH_PATH(xl_path, p, c)
+        if (p->cids.has_local_path_id && p->cids.local_path_id == local_id)
+            return p;
     return NULL;
 }
 
 xl_path *xl_conn_path_by_remote_id(xl_connection *c, uint64_t remote_id) {
-    for (size_t i = 0; i < c->path_count; i++)
-        if ((c->path_ids ? c->path[i]->cids.has_local_path_id : c->path[i]->cids.has_remote) &&
-            c->path[i]->cids.remote_path_id == remote_id)
-            return c->path[i];
+    XL_EACH_PATH(xl_path, p, c)
+        if ((c->path_ids ? p->cids.has_local_path_id : p->cids.has_remote) && p->cids.remote_path_id == remote_id)
+            return p;
     return NULL;
 }
 
@@ -25,29 +24,25 @@ static bool leads_between(const xl_path *p, const xl_addr *local, const xl_addr 
 xl_path *xl_conn_path_by_address(xl_connection *c, const xl_addr *local, const xl_addr *remote) {
     if (!c->multipath && c->path_count > 0 && leads_between(c->path[c->active], local, remote))
         return c->path[c->active];
-    for (size_t i = 0; i < c->path_count; i++)
-        if (leads_between(c->path[i], local, remote))
-            return c->path[i];
+    XL_EACH_PATH(xl_path, p, c)
+        if (leads_between(p, local, remote))
+            return p;
     return NULL;
 }
 
 bool xl_conn_has_healthy_path_beside(const xl_connection *c, const xl_path *p) {
-    for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *q = c->path[i];
+    XL_EACH_PATH(const xl_path, q, c)
         if (q != p && xl_path_may_carry_data(q) && q->state != XL_PATH_SUSPECT && q->flight.pto_count < XL_SUSPECT_PTOS)
             return true;
-    }
     return false;
 }
 
 bool xl_conn_leaves_control_to_another(const xl_connection *c, const xl_path *p) {
     if (!c->multipath || c->config->scheme.suspect || p->flight.pto_count == 0)
         return false;
-    for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *q = c->path[i];
+    XL_EACH_PATH(const xl_path, q, c)
         if (q != p && xl_path_may_carry_data(q) && q->cids.has_remote && q->flight.pto_count == 0)
             return true;
-    }
     return false;
 }
 

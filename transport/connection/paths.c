@@ -35,9 +35,8 @@ static xl_path *reusable_slot(xl_connection *c) {
 static void release_dcid(xl_connection *c, const xl_path *p) {
     if (c->multipath || !p->cids.has_remote)
         return;
-    for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i] != p && c->path[i]->cids.has_remote &&
-            c->path[i]->cids.remote_sequence == p->cids.remote_sequence)
+    XL_EACH_PATH(xl_path, q, c)
+        if (q != p && q->cids.has_remote && q->cids.remote_sequence == p->cids.remote_sequence)
             return;
     xl_cids_retire(&c->remote_cids, p->cids.remote_sequence);
 }
@@ -135,12 +134,10 @@ static xl_path *accept_path(xl_connection *c, uint64_t local_id, const xl_addr *
 
 /* Finds a path that we opened and for which the peer has not chosen a CID of ours yet. */
 static xl_path *path_without_local_cid(xl_connection *c, const xl_addr *local, const xl_addr *remote) {
-    for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = c->path[i];
+    XL_EACH_PATH(xl_path, p, c)
         if (!p->cids.has_local_path_id && xl_path_is_open(p) && xl_addr_equal(&p->local, local) &&
             xl_addr_equal(&p->remote, remote))
             return p;
-    }
     return NULL;
 }
 
@@ -280,8 +277,8 @@ void xl_conn_path_closed(xl_connection *c, xl_path *p, uint64_t error, const cha
     else if (p->cids.has_remote && xl_cids_by_sequence(&c->remote_cids, p->cids.remote_sequence))
         xl_cids_retire(&c->remote_cids, p->cids.remote_sequence);
     xl_conn_open_paths(c);
-    for (size_t i = 0; i < c->path_count; i++)
-        if (xl_path_may_carry_data(c->path[i]) || (xl_path_is_open(c->path[i]) && c->path[i]->proven.exists))
+    XL_EACH_PATH(xl_path, q, c)
+        if (xl_path_may_carry_data(q) || (xl_path_is_open(q) && q->proven.exists))
             return;
     xl_conn_fail(c, XL_QERR_NO_ERROR, "the last path was closed");
 }

@@ -89,8 +89,7 @@ void xl_conn_take_qoe_signal(xl_connection *c, const xl_qoe *qoe, const xl_packe
 /* Equation 1: over all paths with unacknowledged packets, the largest RTT plus its variation. */
 static uint64_t deliver_time_max(const xl_connection *c) {
     uint64_t longest = 0;
-    for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *p = c->path[i];
+    XL_EACH_PATH(const xl_path, p, c) {
         if (p->flight.eliciting == 0 || !xl_path_may_carry_data(p))
             continue;
         uint64_t t = p->rtt.smoothed + p->rtt.var;

@@ -28,15 +28,14 @@ static bool has_addresses_of(const xl_path *q, const xl_path *p) {
 }
 
 bool xl_conn_is_proven_elsewhere(const xl_connection *c, const xl_path *p) {
-    for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i]->validation.is_done && has_addresses_of(c->path[i], p))
+    XL_EACH_PATH(const xl_path, q, c)
+        if (q->validation.is_done && has_addresses_of(q, p))
             return true;
     return false;
 }
 
 void xl_conn_prove_others(xl_connection *c, const xl_path *p) {
-    for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *q = c->path[i];
+    XL_EACH_PATH(xl_path, q, c) {
         if (!has_addresses_of(q, p))
             continue;
         q->validation.is_done = true;

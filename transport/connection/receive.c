@@ -308,11 +308,9 @@ static bool count_path_bytes(xl_connection *c, const xl_datagram *d) {
 static bool is_from_peer(const xl_connection *c, const xl_datagram *d) {
     if (c->is_server)
         return true;
-    for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *p = c->path[i];
+    XL_EACH_PATH(const xl_path, p, c)
         if (xl_addr_equal(&p->remote, &d->remote) || (p->proven.exists && xl_addr_equal(&p->proven.remote, &d->remote)))
             return true;
-    }
     return false;
 }
 
@@ -334,20 +332,18 @@ static bool is_acceptable(const xl_connection *c, const xl_packet_header *h, con
 static void rest(xl_connection *c) {
     xl_conn_release_levels(c);
     xl_records_rest(&c->records);
-    for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *p = c->path[i];
+    XL_EACH_PATH(const xl_path, p, c)
         if (p->space->ledger.cap >= LEDGER_RESTS_FROM)
             xl_ledger_shrink(&p->space->ledger);
-    }
 }
 
 void xl_connection_rest(xl_connection *c) {
-    for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i]->flight.bytes > 0)
+    XL_EACH_PATH(xl_path, p, c)
+        if (p->flight.bytes > 0)
             return;
     xl_conn_touch(c);
-    for (size_t i = 0; i < c->path_count; i++) {
-        xl_space *space = c->path[i]->space;
+    XL_EACH_PATH(const xl_path, p, c) {
+        xl_space *space = p->space;
         xl_conn_drop_space(c, space);
         space->loss_time = XL_NEVER;
         xl_ledger_shrink(&space->ledger);

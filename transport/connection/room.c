@@ -21,9 +21,9 @@
 
 static uint64_t windows(const xl_connection *c) {
     uint64_t bytes = 0;
-    for (size_t i = 0; i < c->path_count; i++)
-        if (xl_path_may_carry_data(c->path[i]))
-            bytes += xl_path_window(c->path[i]);
+    XL_EACH_PATH(const xl_path, p, c)
+        if (xl_path_may_carry_data(p))
+            bytes += xl_path_window(p);
     return bytes;
 }
 

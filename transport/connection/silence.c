@@ -43,8 +43,8 @@ static bool awaits_data(const xl_connection *c) {
 }
 
 static bool awaits_acks(const xl_connection *c) {
-    for (size_t i = 0; i < c->path_count; i++)
-        if (xl_path_may_carry_data(c->path[i]) && c->path[i]->flight.pto_count >= XL_SUSPECT_PTOS)
+    XL_EACH_PATH(const xl_path, p, c)
+        if (xl_path_may_carry_data(p) && p->flight.pto_count >= XL_SUSPECT_PTOS)
             return true;
     return false;
 }
@@ -71,8 +71,8 @@ static bool is_heard(const xl_connection *c, const xl_path *p) {
 
 static size_t heard_paths(const xl_connection *c) {
     size_t n = 0;
-    for (size_t i = 0; i < c->path_count; i++)
-        n += is_heard(c, c->path[i]);
+    XL_EACH_PATH(const xl_path, p, c)
+        n += is_heard(c, p);
     return n;
 }
 
@@ -104,17 +104,17 @@ static void ask(xl_connection *c, xl_path *p) {
 }
 
 void xl_conn_probe_heard_paths(xl_connection *c) {
-    for (size_t i = 0; i < c->path_count; i++)
-        if (is_heard(c, c->path[i]))
-            c->path[i]->flight.probes = 1;
+    XL_EACH_PATH(xl_path, p, c)
+        if (is_heard(c, p))
+            p->flight.probes = 1;
     xl_conn_wake(c);
 }
 
 bool xl_conn_path_is_in_the_way(xl_connection *c, xl_path *p) {
     uint64_t since = held_up_since(c, p);
     size_t usable = 0;
-    for (size_t i = 0; i < c->path_count; i++)
-        usable += is_usable(c->path[i]);
+    XL_EACH_PATH(xl_path, q, c)
+        usable += is_usable(q);
     if (!is_usable(p) || usable < 2)
         return false;
     if (c->now - since < ask_after(c, p)) {

@@ -38,10 +38,10 @@ uint64_t xl_conn_peer_ack_delay_us(const xl_connection *c) {
 
 uint64_t xl_conn_max_pto(const xl_connection *c) {
     uint64_t longest = 0;
-    for (size_t i = 0; i < c->path_count; i++) {
-        if (!xl_path_is_open(c->path[i]))
+    XL_EACH_PATH(const xl_path, p, c) {
+        if (!xl_path_is_open(p))
             continue;
-        uint64_t pto = xl_rtt_pto(&c->path[i]->ack_rtt, xl_conn_peer_ack_delay_us(c));
+        uint64_t pto = xl_rtt_pto(&p->ack_rtt, xl_conn_peer_ack_delay_us(c));
         longest = pto > longest ? pto : longest;
     }
     return longest ? longest : 3 * XL_INITIAL_RTT_US;

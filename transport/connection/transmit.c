@@ -265,27 +265,25 @@ static size_t transmit_mtu_probe(xl_connection *c, xl_path *p, uint8_t *buf, siz
 static bool any_path_has_own(const xl_connection *c) {
     if (c->elsewhere.room > 0)
         return true;
-    for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *p = c->path[i];
+    XL_EACH_PATH(const xl_path, p, c)
         if (p->validation.is_pending || p->responses.count > 0 || p->flight.probes > 0 || p->flight.ping_pending ||
             p->proven.is_asked || (xl_mtu_next_probe(&p->mtu_search, c->now) > 0 && is_worth_mtu_probes(p)))
             return true;
-    }
     return false;
 }
 
 static size_t transmit_on_certain_path(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
     size_t n;
-    for (size_t i = 0; i < c->path_count; i++)
-        if (path_has_own_content(c, c->path[i]) && (n = transmit_own_content(c, c->path[i], buf, cap, out)))
+    XL_EACH_PATH(xl_path, p, c)
+        if (path_has_own_content(c, p) && (n = transmit_own_content(c, p, buf, cap, out)))
             return n;
     if ((n = transmit_elsewhere(c, buf, cap, out)))
         return n;
-    for (size_t i = 0; i < c->path_count; i++)
-        if ((n = transmit_to_proven(c, c->path[i], buf, cap, out)))
+    XL_EACH_PATH(xl_path, p, c)
+        if ((n = transmit_to_proven(c, p, buf, cap, out)))
             return n;
-    for (size_t i = 0; i < c->path_count; i++)
-        if ((n = transmit_mtu_probe(c, c->path[i], buf, cap, out)))
+    XL_EACH_PATH(xl_path, p, c)
+        if ((n = transmit_mtu_probe(c, p, buf, cap, out)))
             return n;
     return 0;
 }
@@ -335,8 +333,7 @@ static void make_view(const xl_connection *c, xl_scheduler_view *view) {
     view->count = 0;
     view->is_window_blocked = false;
     view->unsent_bytes = view->send_window_bytes = view->first_bytes = 0;
-    for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *p = c->path[i];
+    XL_EACH_PATH(const xl_path, p, c) {
         if (!xl_path_may_carry_data(p) || !p->cids.has_remote || is_probing_only(c, p))
             continue;
         bool is_paced = xl_pacer_delays(&p->pacer, c->now);
@@ -547,8 +544,8 @@ static bool has_nothing_to_schedule(const xl_connection *c) {
 
 static size_t transmit_data(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
     xl_scheduler_view view;
-    for (size_t i = 0; i < c->path_count; i++)
-        c->path[i]->flight.awaits_pacer = false;
+    XL_EACH_PATH(xl_path, p, c)
+        p->flight.awaits_pacer = false;
     if (has_nothing_to_schedule(c))
         return 0;
     make_view(c, &view);
@@ -567,8 +564,8 @@ static bool owes_ack_now(const xl_connection *c, const xl_path *p) {
 }
 
 static bool owes_any_ack_now(const xl_connection *c) {
-    for (size_t i = 0; i < c->path_count; i++)
-        if (owes_ack_now(c, c->path[i]))
+    XL_EACH_PATH(const xl_path, p, c)
+        if (owes_ack_now(c, p))
             return true;
     return false;
 }
@@ -597,8 +594,8 @@ static size_t transmit_ack(xl_connection *c, xl_path *of, uint8_t *buf, size_t c
 }
 
 static size_t transmit_acks(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
-    for (size_t i = 0; i < c->path_count; i++) {
-        size_t n = owes_ack_now(c, c->path[i]) ? transmit_ack(c, c->path[i], buf, cap, out) : 0;
+    XL_EACH_PATH(xl_path, p, c) {
+        size_t n = owes_ack_now(c, p) ? transmit_ack(c, p, buf, cap, out) : 0;
         if (n)
             return n;
     }

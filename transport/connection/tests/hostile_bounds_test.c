@@ -75,7 +75,7 @@ ATTACK_TEST(a_peer_that_acknowledges_nothing_is_shown_the_door) {
     attack_connect(a);
     const xl_connection *s = a->p.sc;
     for (int i = 0; i < 20000 && xl_conn_is_live(s); i++) {
-        XL_FRAME_PUT(begin(a), XL_FRAME_PING);
+        xl_write_varint(begin(a), XL_FRAME_PING);
         deliver(a, 20);
     }
     assert_int_equal(XL_CONN_CLOSING, s->state);
@@ -221,7 +221,7 @@ ATTACK_TEST(of_many_acknowledgements_in_a_packet_the_first_count) {
     attack_connect(a);
     xl_ledger *ledger = &a->p.sc->space[XL_LEVEL_APP].ledger;
     xl_connection_ping(a->p.sc, a->p.now);
-    XL_FRAME_PUT(begin(a), XL_FRAME_PING);
+    xl_write_varint(begin(a), XL_FRAME_PING);
     deliver(a, 50000);
     uint64_t newest = ledger->next_pn - 1;
     while (!xl_ledger_find(ledger, newest))

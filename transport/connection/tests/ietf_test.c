@@ -185,6 +185,7 @@ static void empty_slot_1(xl_connection *c) {
     xl_space_free(c->path[1]->space);
     free(c->path[1]->space);
     free(c->path[1]);
+    c->path[1] = NULL;
 }
 
 PAIR_TEST(an_abandoned_path_ends_on_both_sides_and_its_id_never_comes_back) {
