@@ -1,48 +1,33 @@
 #include "emulator/link/grants.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "emulator/link/text.h"
 
 #define MOST_FIRST_BYTES (1u << 20)
-#define NOT_SET          UINT64_MAX
 
-/* Reads one option. False if it is unknown or its value is invalid. */
-static bool take(link_grants *grants, const link_text_option *o) {
-    uint64_t *into = link_text_option_is(o, "sr")       ? &grants->sr_us
-                     : link_text_option_is(o, "grant")  ? &grants->grant_us
-                     : link_text_option_is(o, "report") ? &grants->report_us
-                     : link_text_option_is(o, "idle")   ? &grants->idle_us
-                                                        : NULL;
-    uint64_t bytes;
-    if (!o->value)
-        return false;
-    if (into)
-        return number_parse_ms(o->value, o->value_length, LINK_MS_MOST, into);
-    if (!link_text_option_is(o, "first") || !number_parse(o->value, o->value_length, &bytes) ||
-        bytes > MOST_FIRST_BYTES)
-        return false;
-    grants->first_bytes = (uint32_t)bytes;
-    return true;
-}
+#define FIELD(member) SETTING_FIELD(link_grants, member)
+#define TIME(member)  SETTING_MS, FIELD(member), .most = LINK_MS_MOST
+enum { GRANT, REPORT }; /* the first rows */
+static const setting rows[] = {{"grant", TIME(grant_us)},
+                               {"report", TIME(report_us)},
+                               {"sr", TIME(sr_us)},
+                               {"idle", TIME(idle_us)},
+                               {"first", SETTING_WHOLE, FIELD(first_bytes), .most = MOST_FIRST_BYTES},
+                               {0}};
 
 bool link_grants_parse(void *grants, const char *text, char *wanted, size_t cap) {
     const bool off = strcmp(text, "off") == 0;
-    link_grants parsed = {.grant_us = NOT_SET,
-                          .report_us = NOT_SET,
-                          .idle_us = LINK_GRANTS_IDLE_US,
-                          .first_bytes = LINK_GRANTS_FIRST_BYTES};
-    bool good = off || (text[0] != '\0' && text[strlen(text) - 1] != ':');
-    link_text_option o;
-    while (!off && good && link_text_next_option(&text, &o))
-        good = take(&parsed, &o);
-    if (!off && (!good || parsed.sr_us == 0 || parsed.grant_us == NOT_SET || parsed.idle_us == 0)) {
-        snprintf(wanted, cap,
-                 "sr=MS:grant=MS, and further report=MS, first=BYTES and idle=MS, or off; sr and idle are above 0");
-        return false;
-    }
-    if (parsed.report_us == NOT_SET)
+    link_grants parsed = {.idle_us = LINK_GRANTS_IDLE_US, .first_bytes = LINK_GRANTS_FIRST_BYTES};
+    bool given[sizeof rows / sizeof rows[0]] = {false};
+    const bool good =
+        off || (link_text_read(rows, &parsed, text, given) && parsed.sr_us > 0 && given[GRANT] && parsed.idle_us > 0);
+    if (!good)
+        return error_set(
+            wanted, cap,
+            "sr=MS:grant=MS, and further report=MS, first=BYTES and idle=MS, or off; sr and idle are above 0");
+    if (!given[REPORT])
         parsed.report_us = parsed.grant_us;
     *(link_grants *)grants = off ? (link_grants){0} : parsed;
     return true;

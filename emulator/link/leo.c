@@ -1,8 +1,8 @@
 #include "emulator/link/leo.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "emulator/link/rng.h"
 #include "emulator/link/text.h"
 
@@ -14,20 +14,15 @@
 static const link_leo starlink = {
     .period_us = 15000 * MS, .phase_us = 12000 * MS, .step_us = 1200, .pause_us = 34 * MS};
 
-/* Reads one option. False if it is unknown or its value is invalid. */
-static bool take(link_leo *leo, const link_text_option *o) {
-    uint64_t *into = link_text_option_is(o, "period")  ? &leo->period_us
-                     : link_text_option_is(o, "phase") ? &leo->phase_us
-                     : link_text_option_is(o, "step")  ? &leo->step_us
-                     : link_text_option_is(o, "pause") ? &leo->pause_us
-                     : link_text_option_is(o, "burst") ? &leo->burst_us
-                                                       : NULL;
-    if (!o->value)
-        return false;
-    if (link_text_option_is(o, "loss"))
-        return number_parse_probability(o->value, o->value_length, &leo->loss);
-    return into && number_parse_ms(o->value, o->value_length, LINK_MS_MOST, into);
-}
+#define FIELD(member) SETTING_FIELD(link_leo, member)
+#define TIME(member)  SETTING_MS, FIELD(member), .most = LINK_MS_MOST
+static const setting rows[] = {{"period", TIME(period_us)},
+                               {"phase", TIME(phase_us)},
+                               {"step", TIME(step_us)},
+                               {"pause", TIME(pause_us)},
+                               {"burst", TIME(burst_us)},
+                               {"loss", SETTING_PROBABILITY, FIELD(loss)},
+                               {0}};
 
 /* Whether the longest pause and the burst end within an interval, and burst and loss go together. */
 static bool is_whole(const link_leo *leo) {
@@ -35,27 +30,18 @@ static bool is_whole(const link_leo *leo) {
            leo->burst_us < leo->period_us && (leo->loss > 0.0) == (leo->burst_us > 0);
 }
 
-static bool is_preset(const link_text_option *o) {
-    static const char name[] = "starlink";
-    return !o->value && o->key_length == sizeof name - 1 && memcmp(o->key, name, sizeof name - 1) == 0;
-}
-
 bool link_leo_parse(void *leo, const char *text, char *wanted, size_t cap) {
     const bool off = strcmp(text, "off") == 0;
-    link_leo parsed = {.period_us = starlink.period_us};
-    bool good = off || (text[0] != '\0' && text[strlen(text) - 1] != ':');
-    link_text_option o;
-    for (bool first = true; !off && good && link_text_next_option(&text, &o); first = false)
-        if (first && is_preset(&o))
-            parsed = starlink;
-        else
-            good = take(&parsed, &o);
-    if (!off && (!good || !is_whole(&parsed))) {
-        snprintf(wanted, cap,
-                 "starlink, period=MS:phase=MS:step=MS:pause=MS:burst=MS:loss=P or some of them, both, or off; burst "
-                 "and loss go together, and pause and burst end within the period");
-        return false;
-    }
+    const char *rest = link_text_after(text, "starlink");
+    link_leo parsed = rest ? starlink : (link_leo){.period_us = starlink.period_us};
+    bool given[sizeof rows / sizeof rows[0]] = {false};
+    const bool good = off || (text[0] != '\0' && text[strlen(text) - 1] != ':' &&
+                              link_text_read(rows, &parsed, rest ? rest : text, given) && is_whole(&parsed));
+    if (!good)
+        return error_set(
+            wanted, cap,
+            "starlink, period=MS:phase=MS:step=MS:pause=MS:burst=MS:loss=P or some of them, both, or off; burst "
+            "and loss go together, and pause and burst end within the period");
     *(link_leo *)leo = off ? (link_leo){0} : parsed;
     return true;
 }

@@ -1,8 +1,8 @@
 #include "emulator/link/loss.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "emulator/link/text.h"
 
 static bool is_probability(double value) {
@@ -14,37 +14,18 @@ bool link_loss_is_valid(const link_loss *loss) {
            is_probability(loss->r);
 }
 
-static bool parse_chain(link_loss *loss, const char *list) {
-    link_text_option o;
-    const struct {
-        const char *key;
-        double *value;
-    } members[] = {{"p", &loss->p}, {"r", &loss->r}, {"good", &loss->good}, {"bad", &loss->bad}};
-    bool has[4] = {false, false, false, false};
-    while (link_text_next_option(&list, &o)) {
-        size_t i = 0;
-        while (i < 4 && !link_text_option_is(&o, members[i].key))
-            i++;
-        if (i == 4 || has[i] || !number_parse_probability(o.value, o.value_length, members[i].value))
-            return false;
-        has[i] = true;
-    }
-    return has[0] && has[1];
-}
+#define PROBABILITY(member) SETTING_PROBABILITY, SETTING_FIELD(link_loss, member)
+static const setting rows[] = {
+    {"p", PROBABILITY(p)}, {"r", PROBABILITY(r)}, {"good", PROBABILITY(good)}, {"bad", PROBABILITY(bad)}, {0}};
 
 bool link_loss_parse(void *loss, const char *text, char *wanted, size_t cap) {
-    link_loss parsed = {0};
-    bool good;
-    if (strncmp(text, "ge:", 3) == 0) {
-        parsed.bad = 1.0;
-        good = parse_chain(&parsed, text + 3);
-    } else {
-        good = number_parse_probability(text, strlen(text), &parsed.good);
-    }
-    if (!good) {
-        snprintf(wanted, cap, "a probability (0 to 1) or ge:p=P:r=P[:good=P][:bad=P]");
-        return false;
-    }
+    const bool is_chain = strncmp(text, "ge:", 3) == 0;
+    link_loss parsed = {.bad = is_chain ? 1.0 : 0.0};
+    bool given[sizeof rows / sizeof rows[0]] = {false};
+    const bool good = is_chain ? link_text_read(rows, &parsed, text + 3, given) && given[0] && given[1]
+                               : number_parse_probability(text, strlen(text), &parsed.good);
+    if (!good)
+        return error_set(wanted, cap, "a probability (0 to 1) or ge:p=P:r=P[:good=P][:bad=P]");
     *(link_loss *)loss = parsed;
     return true;
 }

@@ -1,9 +1,9 @@
 #include "emulator/link/nat.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "emulator/link/rng.h"
 #include "emulator/link/text.h"
 
@@ -21,44 +21,22 @@
 
 /* ---- rules ---- */
 
-static const char *const kinds[] = {"independent", "address", "address-port"};
+static const char *const kinds[] = {"independent", "address", "address-port", NULL}; /* link_nat_kind */
 
-static bool parse_kind(const link_text_option *o, link_nat_kind *kind) {
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (strlen(kinds[i]) == o->value_length && memcmp(kinds[i], o->value, o->value_length) == 0) {
-            *kind = (link_nat_kind)i;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Reads one option. False if it is unknown or given twice, or its value is invalid. */
-static bool take(link_nat_rules *rules, const link_text_option *o, bool has[3]) {
-    static const char *const names[] = {"mapping", "filtering", "timeout"};
-    for (size_t i = 0; i < 3; i++) {
-        if (!link_text_option_is(o, names[i]) || has[i])
-            continue;
-        has[i] = true;
-        return i == 2 ? number_parse_ms(o->value, o->value_length, LINK_MS_MOST, &rules->timeout_us) &&
-                            rules->timeout_us > 0
-                      : parse_kind(o, i == 0 ? &rules->mapping : &rules->filtering);
-    }
-    return false;
-}
+#define FIELD(member) SETTING_FIELD(link_nat_rules, member)
+static const setting rows[] = {{"mapping", SETTING_CHOICE, FIELD(mapping), .words = kinds},
+                               {"filtering", SETTING_CHOICE, FIELD(filtering), .words = kinds},
+                               {"timeout", SETTING_MS, FIELD(timeout_us), .most = LINK_MS_MOST},
+                               {0}};
 
 bool link_nat_parse(void *rules, const char *text, char *wanted, size_t cap) {
+    const bool off = strcmp(text, "off") == 0;
     link_nat_rules parsed = {.filtering = LINK_NAT_ADDRESS, .timeout_us = DEFAULT_TIMEOUT_US};
-    link_text_option o;
-    bool has[3] = {false, false, false}, off = strcmp(text, "off") == 0, good = true;
-    while (!off && good && link_text_next_option(&text, &o))
-        good = take(&parsed, &o, has);
-    if (!good) {
-        snprintf(wanted, cap,
-                 "mapping=KIND:filtering=KIND:timeout=MS or some of them, or off; KIND is "
-                 "independent, address or address-port");
-        return false;
-    }
+    bool given[sizeof rows / sizeof rows[0]] = {false};
+    if (!off && (!link_text_read(rows, &parsed, text, given) || parsed.timeout_us == 0))
+        return error_set(wanted, cap,
+                         "mapping=KIND:filtering=KIND:timeout=MS or some of them, or off; KIND is "
+                         "independent, address or address-port");
     *(link_nat_rules *)rules = off ? (link_nat_rules){0} : parsed;
     return true;
 }

@@ -1,25 +1,21 @@
 #include "emulator/link/onoff.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "emulator/link/text.h"
 
 #define LEAST_US 1000u /* limits the switches in an idle time */
 
+#define MEAN(n) SETTING_MS, SETTING_FIELD(link_onoff, us[n]), .least = LEAST_US / 1000, .most = LINK_MS_MOST
+static const setting rows[] = {{"on", MEAN(0)}, {"off", MEAN(1)}, {0}};
+
 static bool parse_means(link_onoff *onoff, const char *list) {
-    link_text_option o;
-    while (link_text_next_option(&list, &o)) {
-        uint64_t *mean = link_text_option_is(&o, "on")    ? &onoff->us[0]
-                         : link_text_option_is(&o, "off") ? &onoff->us[1]
-                                                          : NULL;
-        if (!mean || *mean != 0 || !number_parse_ms(o.value, o.value_length, LINK_MS_MOST, mean) || *mean < LEAST_US)
-            return false;
-    }
+    bool given[sizeof rows / sizeof rows[0]] = {false};
     onoff->is_random = true;
     onoff->count = 2;
-    return onoff->us[0] != 0 && onoff->us[1] != 0;
+    return link_text_read(rows, onoff, list, given) && given[0] && given[1];
 }
 
 static bool parse_times(link_onoff *onoff, const char *text) {
@@ -39,11 +35,9 @@ static bool parse_times(link_onoff *onoff, const char *text) {
 bool link_onoff_parse(void *onoff, const char *text, char *wanted, size_t cap) {
     link_onoff parsed = {0};
     bool good = strncmp(text, "exp:", 4) == 0 ? parse_means(&parsed, text + 4) : parse_times(&parsed, text);
-    if (!good) {
-        snprintf(wanted, cap, "exp:on=MS:off=MS, or times ON/OFF[/ON/OFF...], up to %u of 1 to 3600000 ms",
-                 LINK_ONOFF_MAX_TIMES);
-        return false;
-    }
+    if (!good)
+        return error_set(wanted, cap, "exp:on=MS:off=MS, or times ON/OFF[/ON/OFF...], up to %u of 1 to 3600000 ms",
+                         LINK_ONOFF_MAX_TIMES);
     *(link_onoff *)onoff = parsed;
     return true;
 }

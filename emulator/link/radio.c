@@ -1,27 +1,25 @@
 #include "emulator/link/radio.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "emulator/link/rng.h"
 #include "emulator/link/text.h"
 
 #define PAGING_STREAM 11u /* random stream; link.c uses those below */
 
-/* Reads one option. False if it is unknown or given twice, or its time is not above 0. */
-static bool take(link_radio *radio, const link_text_option *o) {
-    uint64_t *into = link_text_option_is(o, "promotion")  ? &radio->promotion_us
-                     : link_text_option_is(o, "tail")     ? &radio->tail_us
-                     : link_text_option_is(o, "inactive") ? &radio->inactive_us
-                     : link_text_option_is(o, "cycle")    ? &radio->cycle_us
-                                                          : NULL;
-    return into && *into == 0 && o->value && number_parse_ms(o->value, o->value_length, LINK_MS_MOST, into) &&
-           *into > 0;
-}
+#define TIME(member) SETTING_MS, SETTING_FIELD(link_radio, member), .most = LINK_MS_MOST
+static const setting rows[] = {{"promotion", TIME(promotion_us)},
+                               {"tail", TIME(tail_us)},
+                               {"inactive", TIME(inactive_us)},
+                               {"cycle", TIME(cycle_us)},
+                               {0}};
 
-static bool is_whole(const link_radio *r) {
-    bool sleeps = r->tail_us > 0, listens = r->cycle_us > 0;
-    return (r->promotion_us > 0) == sleeps && (r->inactive_us > 0) == listens && (sleeps || listens);
+/* Whether the times come in pairs, and those that are given are above 0. */
+static bool is_whole(const link_radio *r, const bool given[]) {
+    const bool sleeps = r->promotion_us > 0 && r->tail_us > 0, listens = r->inactive_us > 0 && r->cycle_us > 0;
+    return (sleeps || listens) && given[0] == sleeps && given[1] == sleeps && given[2] == listens &&
+           given[3] == listens;
 }
 
 static const struct {
@@ -41,16 +39,13 @@ bool link_radio_parse(void *radio, const char *text, char *wanted, size_t cap) {
             return true;
         }
     }
+    const bool off = strcmp(text, "off") == 0;
     link_radio parsed = {0};
-    link_text_option o;
-    bool good = true, off = strcmp(text, "off") == 0;
-    while (!off && good && link_text_next_option(&text, &o))
-        good = take(&parsed, &o);
-    if (!off && (!good || !is_whole(&parsed))) {
-        snprintf(wanted, cap,
-                 "promotion=MS:tail=MS, inactive=MS:cycle=MS, both, above 0, a preset such as lte-2012, or off");
-        return false;
-    }
+    bool given[sizeof rows / sizeof rows[0]] = {false};
+    if (!off && (!link_text_read(rows, &parsed, text, given) || !is_whole(&parsed, given)))
+        return error_set(
+            wanted, cap,
+            "promotion=MS:tail=MS, inactive=MS:cycle=MS, both, above 0, a preset such as lte-2012, or off");
     *(link_radio *)radio = parsed;
     return true;
 }

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 
+#define VALUE_BYTES 48 /* a longer value of an option is invalid */
+
 bool link_text_next_option(const char **list, link_text_option *option) {
     if (**list == '\0')
         return false;
@@ -20,6 +22,36 @@ bool link_text_next_option(const char **list, link_text_option *option) {
 
 bool link_text_option_is(const link_text_option *option, const char *key) {
     return option->value && strlen(key) == option->key_length && memcmp(key, option->key, option->key_length) == 0;
+}
+
+static bool read_option(const setting *row, void *into, const link_text_option *option) {
+    char value[VALUE_BYTES], unused[SETTINGS_ERROR_BYTES];
+    if (option->value_length >= sizeof value)
+        return false;
+    memcpy(value, option->value, option->value_length);
+    value[option->value_length] = '\0';
+    return setting_read(row, into, row->name, value, unused);
+}
+
+bool link_text_read(const setting *rows, void *into, const char *list, bool given[]) {
+    link_text_option o;
+    bool good = list[0] == '\0' || list[strlen(list) - 1] != ':';
+    while (good && link_text_next_option(&list, &o)) {
+        size_t i = 0;
+        while (rows[i].name && !link_text_option_is(&o, rows[i].name))
+            i++;
+        good = rows[i].name && !given[i] && read_option(&rows[i], into, &o);
+        if (good)
+            given[i] = true;
+    }
+    return good;
+}
+
+const char *link_text_after(const char *list, const char *word) {
+    const size_t length = strlen(word);
+    if (strncmp(list, word, length) != 0 || (list[length] != '\0' && list[length] != ':'))
+        return NULL;
+    return list + length + (list[length] == ':');
 }
 
 const char link_text_no_memory[] = "there is no memory for the line";

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/numbers.h"
+#include "base/settings.h"
 
 #define LINK_MS_MOST 3600000 /* an hour; the largest time that a setting may have */
 
@@ -16,6 +17,11 @@ typedef struct {
 } link_text_option;
 bool link_text_next_option(const char **list, link_text_option *option);
 bool link_text_option_is(const link_text_option *option, const char *key);
+/* Reads a whole list: rows of `into`, of which given[i] says that row i is in the list. False if a key is unknown or
+ * given twice, or a value is not what its row takes. */
+bool link_text_read(const setting *rows, void *into, const char *list, bool given[]);
+/* Returns the rest of a list that begins with this word, which may be empty; NULL: it begins with something else. */
+const char *link_text_after(const char *list, const char *word);
 
 /* A file of lines that all have the same form. */
 typedef struct {
