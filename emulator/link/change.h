@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "emulator/link/link.h"
+#include "emulator/link/settings.h"
 
 /* All zero changes nothing. */
 typedef struct {
@@ -21,5 +22,10 @@ typedef struct {
     bool rebinds;       /* the NAT of the path forgets its mappings */
 } link_change;
 
+/* Changes what `given`, one direction's settings, has of delay_ms, loss, mtu, reorder, reorder_delay_ms, duplicate and
+ * cross. */
+void link_change_read(link_change *change, const link_settings *given);
+/* Whether a change of others' traffic suits the queues of the directions in `ways` of a link with these settings. */
+bool link_change_suits(const link_change *change, const link_settings settings[2], const bool ways[2]);
 /* Makes the changes at `now`, in the order of the members. Values must be valid for the setters of link.h. */
 void link_change_apply(emulated_link *link, const link_change *change, uint64_t now);

@@ -121,8 +121,8 @@ static const setting *row_of(const char *name) {
     return row->name ? row : NULL;
 }
 
-static const char *text_of(const link_settings *s, const char *name) {
-    return s->text[index_of(row_of(name))];
+bool link_settings_has(const link_settings *settings, const char *name) {
+    return settings->text[index_of(row_of(name))] != NULL;
 }
 
 /* ---- keys and members ---- */
@@ -289,12 +289,12 @@ static void unset(link_settings *settings, const char *name) {
 bool link_settings_override(link_settings base[2], link_settings top[2]) {
     bool good = true;
     for (size_t way = 0; way < 2; way++) {
-        bool plain = text_of(&top[way], "delay_ms") != NULL, traced = top[way].delay_trace,
+        bool plain = link_settings_has(&top[way], "delay_ms"), traced = top[way].delay_trace,
              light = top[way].light_trace;
         static const char *const of_light[] = {"light_trace", "light_gap_ms", "size_latency"};
         if (top[way].cross_profile)
             unset(&base[way], "cross");
-        if (text_of(&top[way], "cross"))
+        if (link_settings_has(&top[way], "cross"))
             unset(&base[way], "cross_profile");
         if (plain || light) {
             unset(&base[way], "delay_trace");
@@ -329,7 +329,7 @@ bool link_settings_check(const link_settings settings[2], bool is_path, char *er
     for (int way = 0; way < 2; way++) {
         const link_settings *s = &settings[way];
         const link_config *c = &s->config;
-        bool has_delay = text_of(s, "delay_ms") != NULL;
+        bool has_delay = link_settings_has(s, "delay_ms");
         bool has_one = has_delay || s->delay_trace || s->light_trace || !is_path;
         const bool is_wifi = s->wifi.rate_bps > 0;
         const char *missing = !s->trace && !is_wifi ? is_path ? ways[way] : "rate" : !has_one ? "delay" : NULL;
@@ -467,7 +467,8 @@ static const char *queue_of(const link_settings *s) {
 
 void link_settings_report_path(const link_settings settings[2], json_t *path) {
     const link_settings *up = &settings[0], *down = &settings[1];
-    bool delay = text_of(up, "delay_ms") && text_of(down, "delay_ms") && up->config.delay_us == down->config.delay_us;
+    bool delay = link_settings_has(up, "delay_ms") && link_settings_has(down, "delay_ms") &&
+                 up->config.delay_us == down->config.delay_us;
     bool loss =
         up->config.loss.p == 0.0 && down->config.loss.p == 0.0 && up->config.loss.good == down->config.loss.good;
     bool queue = strcmp(queue_of(up), queue_of(down)) == 0;

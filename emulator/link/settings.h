@@ -53,6 +53,8 @@ extern const setting link_setting_rows[];
  * begins with the key, if the key is unknown or given twice, or its value is invalid. Traces and queues are checked
  * when they are loaded and made. */
 bool link_settings_set(link_settings settings[2], const char *key, const char *value, char *error, size_t error_size);
+/* Whether the setting of this name, as in JSON, is given. */
+bool link_settings_has(const link_settings *settings, const char *name);
 /* Checks the keys together. A path needs up and down, or wifi, and one of delay, delay-trace and light-trace. A
  * bottleneck needs rate, or up and down; nat, wifi, paging and via are invalid. False with one sentence in error. */
 bool link_settings_check(const link_settings settings[2], bool is_path, char *error, size_t error_size);

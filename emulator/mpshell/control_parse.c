@@ -2,8 +2,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "emulator/link/queue.h"
-#include "emulator/link/text.h"
+#include "emulator/link/change.h"
 #include "emulator/mpshell/control.h"
 #include "emulator/mpshell/setup.h"
 
@@ -30,67 +29,28 @@ static bool parse_target(const mp_shell *shell, char *text, mp_request *request,
     return mp_fail(error, "there is no path named \"%.40s\"", text);
 }
 
-/* The words of a command after its target, and what they are read into. */
-typedef struct {
-    mp_shell *shell;
-    const char *value, *second; /* second is NULL if there is only one */
-    link_change *change;
-    char *error;
-} setting_words;
-
-static bool parse_delay(const setting_words *w) {
-    w->change->has_delay = true;
-    return number_parse_ms(w->value, strlen(w->value), LINK_MS_MOST, &w->change->delay_us) ||
-           mp_fail(w->error, "\"%.40s\" is not a one-way delay in ms (0 to 3600000)", w->value);
-}
-
-static bool parse_loss(const setting_words *w) {
-    char wanted[160];
-    w->change->has_loss = true;
-    return link_loss_parse(&w->change->loss, w->value, wanted, sizeof wanted) ||
-           mp_fail(w->error, "\"%.40s\" is not %s", w->value, wanted);
-}
-
-static bool parse_trace(const setting_words *w) {
+static bool parse_trace(mp_shell *shell, const char *value, link_change *change, char *error) {
     struct stat st;
     uint64_t rate;
-    if (!link_trace_parse_rate(w->value, &rate) && stat(w->value, &st) == 0 && !S_ISREG(st.st_mode))
-        return mp_fail(w->error, "%.200s is not a file", w->value);
-    const mp_trace *trace = mp_setup_trace(w->shell, w->value, w->error);
-    w->change->trace = !trace ? NULL : &trace->trace;
+    if (!link_trace_parse_rate(value, &rate) && stat(value, &st) == 0 && !S_ISREG(st.st_mode))
+        return mp_fail(error, "%.200s is not a file", value);
+    const mp_trace *trace = mp_setup_trace(shell, value, error);
+    change->trace = !trace ? NULL : &trace->trace;
     return trace;
 }
 
-static bool parse_mtu(const setting_words *w) {
-    uint64_t *bytes = &w->change->mtu_bytes;
-    bool good = number_parse(w->value, strlen(w->value), bytes) && *bytes >= LINK_MTU_LEAST && *bytes <= LINK_MTU_MOST;
-    return good || mp_fail(w->error, "\"%.40s\" is not an MTU (%u to %u)", w->value, LINK_MTU_LEAST, LINK_MTU_MOST);
-}
-
-static bool parse_probability(const setting_words *w, double *probability) {
-    return number_parse_probability(w->value, strlen(w->value), probability) ||
-           mp_fail(w->error, "\"%.40s\" is not a probability (0 to 1)", w->value);
-}
-
-static bool parse_duplicate(const setting_words *w) {
-    w->change->has_duplicate = true;
-    return parse_probability(w, &w->change->duplicate);
-}
-
-static bool parse_cross(const setting_words *w) {
-    w->change->has_cross = true;
-    return link_cross_parse_rate(w->value, &w->change->cross_bps) ||
-           mp_fail(w->error, "\"%.40s\" is not a rate of at most 10gbps, or off", w->value);
-}
-
-static bool parse_reorder(const setting_words *w) {
-    w->change->has_reorder = true;
-    if (!parse_probability(w, &w->change->reorder))
-        return false;
-    if (w->second && !number_parse_ms(w->second, strlen(w->second), LINK_MS_MOST, &w->change->reorder_us))
-        return mp_fail(w->error, "\"%.40s\" is not a delay in ms (0 to 3600000)", w->second);
-    return (w->change->reorder > 0.0) == (w->change->reorder_us > 0) ||
-           mp_fail(w->error, "reorder takes a probability above 0 and a delay above 0 in ms, or 0");
+/* Reads a value by the rules of the key of a path. second: the delay of `reorder`; NULL: not given. */
+static bool parse_key(const char *key, const char *value, const char *second, link_change *change, char *error) {
+    link_settings given[2] = {{.trace = NULL}, {.trace = NULL}};
+    char reason[MP_ERROR_SIZE];
+    const bool good = link_settings_set(given, key, value, reason, sizeof reason) &&
+                      (!second || link_settings_set(given, "reorder-delay", second, reason, sizeof reason));
+    link_change_read(change, &given[0]);
+    link_settings_free(given);
+    if (!good)
+        return mp_fail(error, "%s", reason);
+    return (change->reorder > 0.0) == (change->reorder_us > 0) ||
+           mp_fail(error, "reorder takes a probability above 0 and a delay above 0 in ms, or 0");
 }
 
 /* Whether the path supports the change. False with a sentence in error. */
@@ -98,22 +58,26 @@ static bool check_path(const mp_shell *shell, const mp_request *request, const c
     const mp_path *path = &shell->paths[request->path];
     if (request->change.trace && request->change.trace->at_ms && path->up.parts.air)
         return mp_fail(error, "path %.40s is Wi-Fi, which has no trace; give a rate", name);
-    for (size_t way = 0; way < 2; way++)
-        if (request->ways[way] && request->change.cross_bps > 0 &&
-            link_queue_is_infinite(path->options->settings[way].config.queue))
-            return mp_fail(error, LINK_CROSS_NEEDS_LIMIT);
-    return true;
+    return link_change_suits(&request->change, path->options->settings, request->ways) ||
+           mp_fail(error, LINK_CROSS_NEEDS_LIMIT);
 }
 
-static const struct {
-    const char *name;
-    size_t words; /* maximum: name, target, values */
-    bool (*parse)(const setting_words *);
-} settings[] = {
-    {"delay", 3, parse_delay},     {"loss", 3, parse_loss},   {"trace", 3, parse_trace},
-    {"rate", 3, parse_trace},      {"mtu", 3, parse_mtu},     {"duplicate", 3, parse_duplicate},
-    {"reorder", 4, parse_reorder}, {"cross", 3, parse_cross},
-};
+/* The commands NAME PATH VALUE; reorder takes a second value. */
+static bool parse_change(mp_shell *shell, char *words[MAX_WORDS], mp_request *request, char error[MP_ERROR_SIZE]) {
+    const bool is_trace = strcmp(words[0], "trace") == 0 || strcmp(words[0], "rate") == 0;
+    return parse_target(shell, words[1], request, error) &&
+           (is_trace ? parse_trace(shell, words[2], &request->change, error)
+                     : parse_key(words[0], words[2], words[3], &request->change, error)) &&
+           check_path(shell, request, words[1], error);
+}
+
+static bool is_change(const char *name, size_t words) {
+    static const char *const names[] = {"delay", "loss", "trace", "rate", "mtu", "duplicate", "cross", "reorder"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0)
+            return words == 3 || (words == 4 && strcmp(name, "reorder") == 0);
+    return false;
+}
 
 bool mp_control_parse(mp_shell *shell, char *line, mp_request *request, char error[MP_ERROR_SIZE]) {
     char *words[MAX_WORDS] = {NULL};
@@ -148,13 +112,8 @@ bool mp_control_parse(mp_shell *shell, char *line, mp_request *request, char err
         return request->path < shell->path_count ||
                mp_fail(error, "%.40s is a bottleneck, which has no interface", words[1]);
     }
-    for (size_t i = 0; count >= 3 && i < sizeof settings / sizeof settings[0]; i++) {
-        if (count <= settings[i].words && strcmp(words[0], settings[i].name) == 0) {
-            const setting_words given = {shell, words[2], words[3], &request->change, error};
-            return parse_target(shell, words[1], request, error) && settings[i].parse(&given) &&
-                   check_path(shell, request, words[1], error);
-        }
-    }
+    if (count >= 3 && is_change(words[0], count))
+        return parse_change(shell, words, request, error);
     return mp_fail(error,
                    "this is not one of: up PATH, down PATH, delay PATH MS, loss PATH LOSS, rate PATH RATE, "
                    "trace PATH FILE, mtu PATH BYTES, reorder PATH P MS, duplicate PATH P, cross PATH RATE, rebind "

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emulator/link/queue.h"
 #include "emulator/link/trace.h"
 #include "emulator/sim/sim.h"
 
@@ -17,8 +16,7 @@ static const char *const nats[] = {"rebind", NULL};
 
 typedef struct {
     uint64_t at_us;
-    link_change change; /* of the numbers only */
-    const char *path, *direction, *state, *rate, *cross, *nat, *interface;
+    const char *path, *direction, *state, *rate, *nat, *interface;
 } event_members;
 
 #define FIELD(member) SETTING_FIELD(event_members, member)
@@ -27,18 +25,14 @@ static const setting event_rows[] = {
     {"path", SETTING_TEXT, FIELD(path)},
     {"direction", SETTING_WORD, FIELD(direction), .words = directions},
     {"state", SETTING_WORD, FIELD(state), .words = states},
-    {"delay_ms", SETTING_DECIMAL, FIELD(change.delay_us), .most = 3600000000u},
     {"rate", SETTING_TEXT, FIELD(rate)},
-    {"mtu", SETTING_WHOLE, FIELD(change.mtu_bytes), .least = LINK_MTU_LEAST, .most = LINK_MTU_MOST},
-    {"reorder", SETTING_PROBABILITY, FIELD(change.reorder)},
-    {"reorder_delay_ms", SETTING_DECIMAL, FIELD(change.reorder_us), .least = 1, .most = 3600000000u},
-    {"duplicate", SETTING_PROBABILITY, FIELD(change.duplicate)},
-    {"cross", SETTING_TEXT, FIELD(cross)},
     {"nat", SETTING_WORD, FIELD(nat), .words = nats},
     {"interface", SETTING_WORD, FIELD(interface), .words = states},
     {0},
 };
-static const char *const read_apart[] = {"loss", NULL};
+/* Members that are settings of links too. */
+static const char *const of_links[] = {"delay_ms",         "loss",      "mtu",   "reorder",
+                                       "reorder_delay_ms", "duplicate", "cross", NULL};
 
 /* ---- reading ---- */
 
@@ -63,50 +57,30 @@ static const link_settings *settings_of(const sim_job *job, size_t path) {
     return path < job->path_count ? job->paths[path].settings : job->bottlenecks[path - job->path_count].settings;
 }
 
-/* Reads others' traffic, by the rules of a path's `cross`. */
-static bool take_cross(const sim_job *job, sim_event *event, const char *cross, const char *where, char *error) {
-    event->change.has_cross = cross != NULL;
-    if (!cross)
-        return true;
-    if (!link_cross_parse_rate(cross, &event->change.cross_bps))
-        return sim_fail(error, "%scross takes a rate of at most 10gbps, or off, not \"%.40s\"", where, cross);
-    for (size_t way = 0; way < 2; way++)
-        if (event->ways[way] && event->change.cross_bps > 0 &&
-            link_queue_is_infinite(settings_of(job, event->path)[way].config.queue))
-            return sim_fail(error, "%scross: " LINK_CROSS_NEEDS_LIMIT, where);
-    return true;
-}
-
-/* Reads the loss, by the rules of a path's `loss`. */
-static bool take_loss(link_change *change, json_t *value, const char *where, char *error) {
+/* Reads the members that are settings of links, by their rules. */
+static bool take_settings(link_change *change, const json_t *object, const char *where, char *error) {
     char reason[SIM_ERROR_BYTES / 2];
-    link_settings settings[2] = {{.trace = NULL}, {.trace = NULL}};
-    if (!value || json_is_null(value))
-        return true;
-    bool good = link_settings_set_json(settings, "loss", value, reason, sizeof reason);
-    change->has_loss = good;
-    change->loss = settings[0].config.loss;
-    link_settings_free(settings);
+    link_settings given[2] = {{.trace = NULL}, {.trace = NULL}};
+    bool good = true;
+    for (size_t i = 0; good && of_links[i]; i++) {
+        json_t *value = json_object_get(object, of_links[i]);
+        if (value && !json_is_null(value))
+            good = link_settings_set_json(given, of_links[i], value, reason, sizeof reason);
+    }
+    link_change_read(change, &given[0]);
+    link_settings_free(given);
     return good || sim_fail(error, "%s%s", where, reason);
 }
 
-/* Whether the object has the member, other than null. */
-static bool is_given(const json_t *object, const char *member) {
-    const json_t *value = json_object_get(object, member);
-    return value && !json_is_null(value);
-}
-
-static bool take_change(link_change *change, const event_members *m, json_t *object, const char *where, char *error) {
-    if (!take_loss(change, json_object_get(object, "loss"), where, error))
+static bool take_change(link_change *change, const event_members *m, const json_t *object, const char *where,
+                        char *error) {
+    if (!take_settings(change, object, where, error))
         return false;
     if (m->rate && !link_trace_parse_rate(m->rate, &change->rate_bps))
         return sim_fail(error, "%srate takes a rate such as \"12mbps\", not \"%.40s\"", where, m->rate);
     const char *state = m->interface ? m->interface : m->state;
     change->has_state = state != NULL;
     change->is_up = state == states[0];
-    change->has_delay = is_given(object, "delay_ms");
-    change->has_reorder = is_given(object, "reorder");
-    change->has_duplicate = is_given(object, "duplicate");
     change->rebinds = m->nat != NULL;
     if ((change->reorder > 0.0) != (change->reorder_us > 0))
         return sim_fail(error, "%sreorder above 0 and reorder_delay_ms go together", where);
@@ -119,14 +93,13 @@ static bool take_change(link_change *change, const event_members *m, json_t *obj
 static bool take_event(sim_job *job, json_t *object, const char *where, sim_event *event, char *error) {
     event_members m = {.at_us = NOT_GIVEN, .direction = directions[2]};
     const setting_tables members = {.table = {{event_rows, &m, 0}}, .count = 1};
-    if (!sim_members_read(&members, object, where, read_apart, error))
+    if (!sim_members_read(&members, object, where, of_links, error))
         return false;
     if (m.at_us == NOT_GIVEN || !m.path)
         return sim_fail(error, "%s%s is missing", where, !m.path ? "path" : "t_s");
     if (!find_path(job, m.path, &event->path))
         return sim_fail(error, "%spath \"%.40s\" is not the name of a path or bottleneck", where, m.path);
     event->at_us = m.at_us;
-    event->change = m.change;
     event->ways[0] = m.direction != directions[1];
     event->ways[1] = m.direction != directions[0];
     event->has_interface = m.interface != NULL;
@@ -134,11 +107,12 @@ static bool take_event(sim_job *job, json_t *object, const char *where, sim_even
         return sim_fail(error, "%sinterface has both directions, and goes with no state", where);
     if (m.interface && event->path >= job->path_count)
         return sim_fail(error, "%sinterface: \"%.40s\" is a bottleneck, and has none", where, m.path);
-    if (!take_cross(job, event, m.cross, where, error))
-        return false;
     if (m.nat && settings_of(job, event->path)[0].nat.timeout_us == 0)
         return sim_fail(error, "%snat: path \"%.40s\" has no NAT; give it the setting nat", where, m.path);
-    return take_change(&event->change, &m, object, where, error);
+    if (!take_change(&event->change, &m, object, where, error))
+        return false;
+    return link_change_suits(&event->change, settings_of(job, event->path), event->ways) ||
+           sim_fail(error, "%scross: " LINK_CROSS_NEEDS_LIMIT, where);
 }
 
 bool sim_events_parse(sim_job *job, json_t *events, const char *name, char *error) {
