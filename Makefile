@@ -175,7 +175,7 @@ LINK = @mkdir -p $(@D) && echo "LD   $@" && $(CC) $(LDSAN) $(LDFLAGS) $(LINK_LTO
 
 $(BIN)/mpshell: $(OUT)/emulator/mpshell/main.o $(LIBHOUSE)
 	$(LINK)
-$(BIN)/saturatr: $(OUT)/emulator/saturatr/main.o $(LIBHOUSE)
+$(BIN)/saturatr: $(OUT)/emulator/saturatr/main.o $(LIBHOUSE) $(LIBXLINK)
 	$(LINK)
 $(BIN)/xlink-server: $(OUT)/server/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	$(LINK)

@@ -15,27 +15,6 @@
 
 /* ---- Settings with their own syntax ---- */
 
-/* Splits NAME:LOCALADDR[:TECH]; *technology is NULL without TECH. An IPv6 address must be in brackets. */
-static bool split_path(char *text, char **address, char **technology) {
-    char *colon = strchr(text, ':');
-    if (!colon || colon == text || colon - text >= PLAYER_NAME_BYTES)
-        return false;
-    *colon = '\0';
-    *address = colon + 1;
-    char *end = *address;
-    if (**address == '[') {
-        end = strchr(++*address, ']');
-        if (!end || (end[1] != ':' && end[1] != '\0'))
-            return false;
-        *end++ = '\0';
-    } else {
-        end += strcspn(end, ":");
-    }
-    *technology = *end == ':' ? end + 1 : NULL;
-    *end = '\0';
-    return true;
-}
-
 static bool check_path_name(const player_options *o, const char *name, char *reason, size_t cap) {
     if (strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != strlen(name))
         return error_set(reason, cap, "'%s': a name may hold letters, digits, '.', '_' and '-' only", name);
@@ -52,7 +31,7 @@ static bool read_path(void *into, const char *text, char *reason, size_t cap) {
     if (c->path_count == PLAYER_MAX_PATHS)
         return error_set(reason, cap, "may be given %d times", PLAYER_MAX_PATHS);
     snprintf(copy, sizeof copy, "%s", text);
-    if (strlen(text) >= sizeof copy || !split_path(copy, &address, &technology))
+    if (strlen(text) >= sizeof copy || !path_split(copy, &address, &technology) || strlen(copy) >= PLAYER_NAME_BYTES)
         return error_set(reason, cap, "takes NAME:LOCALADDR[:TECH], not '%.60s'", text);
     player_path *path = &o->paths[c->path_count];
     *path = (player_path){.technology = XL_TECH_UNKNOWN};
@@ -178,10 +157,9 @@ static bool check_required(const player_options *o, char *error) {
     return true;
 }
 
-/* "@:PORT" stands for $MPSHELL_GATEWAY:PORT. */
 static bool check_server(player_options *o, char *error) {
     static const char prefix[] = "unix:";
-    char text[96];
+    char reason[SETTINGS_ERROR_BYTES / 2];
     player_transport_config *c = &o->transport_config;
     const bool is_file = strncmp(o->server_text, prefix, strlen(prefix)) == 0;
     const bool wants_file = o->transport->uses_socket_file;
@@ -193,17 +171,10 @@ static bool check_server(player_options *o, char *error) {
         c->authority = "localhost";
         return true;
     }
-    snprintf(text, sizeof text, "%s", o->server_text);
-    if (o->server_text[0] == '@') {
-        const char *gateway = getenv("MPSHELL_GATEWAY");
-        if (!gateway)
-            return fail(error,
-                        "--server '%s' needs $MPSHELL_GATEWAY, which mpshell sets; give ADDR:PORT outside of mpshell.",
-                        o->server_text);
-        snprintf(text, sizeof text, "%s%s", gateway, o->server_text + 1);
-    }
-    if (!net_parse_endpoint(text, &c->server) || c->server.port == 0)
-        return fail(error, "--server takes ADDR:PORT with an IP address, not '%s'.", text);
+    if (!net_read_gateway(&c->server, o->server_text, reason, sizeof reason))
+        return fail(error, "--server %s.", reason);
+    if (c->server.port == 0)
+        return fail(error, "--server needs a port from 1 on, not '%s'.", o->server_text);
     xl_addr_format(&c->server, o->authority, sizeof o->authority);
     c->authority = o->authority;
     return true;

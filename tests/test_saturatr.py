@@ -416,7 +416,7 @@ class TestHostile:
         (["client", "--server", "127.0.0.1:1"], "no path; give --path NAME:ADDR at least once"),
         (["client", "--server", "127.0.0.1:1", "--path", "a"], "takes NAME:ADDR[:TECH]"),
         (["client", "--server", "127.0.0.1:1", "--path", "A:127.0.0.1"], "1 to 15 of a-z 0-9 -"),
-        (["client", "--server", "127.0.0.1:1", "--path", "a:nowhere"], "nowhere is not an IP address"),
+        (["client", "--server", "127.0.0.1:1", "--path", "a:nowhere"], "'nowhere': this is not an IP address"),
         (
             ["client", "--server", "127.0.0.1:1", "--path", "a:127.0.0.1:6g"],
             "takes one of 5g-sa, 5g-nsa, wifi, lte as technology, not '6g'",

@@ -7,18 +7,15 @@
  * and sink end with one JSON object on stdout. */
 #pragma once
 
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/socket.h>
+
+#include "xlink/xlink.h"
 
 typedef struct {
     const char *mode;
-    struct sockaddr_storage to;
-    struct sockaddr_storage bind;
-    socklen_t to_size; /* 0 = not given */
-    socklen_t bind_size;
-    double rate_bps; /* counts IP packets + 4 bytes each, as emulated links do */
+    xl_addr to, bind; /* family 0: not given */
+    double rate_bps;  /* counts IP packets + 4 bytes each, as emulated links do */
     uint32_t ip_bytes;
     uint64_t duration_us;
     uint32_t count; /* number of pings */
@@ -38,6 +35,8 @@ int fl_echo(const fl_options *options);
 
 /* Makes a UDP socket, bound to options->bind, connected to options->to, if given. -1 with a sentence on stderr. */
 int fl_socket(const fl_options *options);
+/* Prints the port of the socket, to which datagrams can be sent from now on. */
+void fl_announce(int fd);
 /* Returns the bytes of IP and UDP headers on the socket. */
 uint32_t fl_header_bytes(const fl_options *options);
 /* Returns the processor time of this process, in seconds. */

@@ -2,15 +2,16 @@
 #include "emulator/flow/flow.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/net.h"
 #include "base/settings.h"
 
 #define SOCKET_BUFFER_BYTES (64 << 20)
@@ -28,35 +29,6 @@ int fl_fail(const char *what) {
 
 /* ---- Settings with a form of their own ---- */
 
-/* ADDR:PORT, [ADDR6]:PORT. */
-static bool read_address(const char *text, struct sockaddr_storage *address, socklen_t *size, char *reason,
-                         size_t cap) {
-    const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_DGRAM};
-    struct addrinfo *found = NULL;
-    char host[64];
-    const char *colon = strrchr(text, ':');
-    size_t length = colon ? (size_t)(colon - text) : 0;
-    const bool bracketed = length > 2 && text[0] == '[' && colon[-1] == ']';
-    length -= bracketed ? 2 : 0;
-    snprintf(host, sizeof host, "%.*s", (int)(length < sizeof host ? length : 0), text + bracketed);
-    if (host[0] == '\0' || getaddrinfo(host, colon + 1, &hints, &found) != 0)
-        return error_set(reason, cap, "takes ADDR:PORT or [ADDR6]:PORT in numbers, not '%.60s'", text);
-    memcpy(address, found->ai_addr, found->ai_addrlen);
-    *size = found->ai_addrlen;
-    freeaddrinfo(found);
-    return true;
-}
-
-static bool read_to(void *into, const char *text, char *reason, size_t cap) {
-    fl_options *o = into;
-    return read_address(text, &o->to, &o->to_size, reason, cap);
-}
-
-static bool read_bind(void *into, const char *text, char *reason, size_t cap) {
-    fl_options *o = into;
-    return read_address(text, &o->bind, &o->bind_size, reason, cap);
-}
-
 /* A number may have an exponent: 12e6. */
 static bool read_rate(void *into, const char *text, char *reason, size_t cap) {
     fl_options *o = into;
@@ -71,9 +43,9 @@ static bool read_rate(void *into, const char *text, char *reason, size_t cap) {
 #define FIELD(member) SETTING_FIELD(fl_options, member)
 
 static const setting rows[] = {
-    {"to", SETTING_OWN, .read = read_to, .value = "ADDR:PORT",
+    {"to", SETTING_OWN, FIELD(to), .read = net_read_endpoint, .value = "ADDR:PORT",
      .help = "Destination: an IP address and port; [ADDR6]:PORT for IPv6."},
-    {"bind", SETTING_OWN, .read = read_bind, .value = "ADDR:PORT",
+    {"bind", SETTING_OWN, FIELD(bind), .read = net_read_endpoint, .value = "ADDR:PORT",
      .help = "Local address. Port 0: the kernel chooses, and sink and echo print it."},
     {"rate", SETTING_OWN, .read = read_rate, .value = "BPS",
      .help = "send: rate in bits per second, counted as emulated links do: IP packets + 4 bytes each."},
@@ -111,11 +83,11 @@ static void print_help(void) {
 
 /* Returns the missing options of the mode, or NULL. main() refuses an unknown mode. */
 static const char *missing(const fl_options *o) {
-    if (strcmp(o->mode, "send") == 0 && (o->to_size == 0 || o->rate_bps <= 0))
+    if (strcmp(o->mode, "send") == 0 && (o->to.family == 0 || o->rate_bps <= 0))
         return "--to ADDR:PORT and --rate BPS";
-    if (strcmp(o->mode, "ping") == 0 && o->to_size == 0)
+    if (strcmp(o->mode, "ping") == 0 && o->to.family == 0)
         return "--to ADDR:PORT";
-    if ((strcmp(o->mode, "sink") == 0 || strcmp(o->mode, "echo") == 0) && o->bind_size == 0)
+    if ((strcmp(o->mode, "sink") == 0 || strcmp(o->mode, "echo") == 0) && o->bind.family == 0)
         return "--bind ADDR:PORT";
     return NULL;
 }
@@ -145,24 +117,34 @@ int fl_options_parse(fl_options *options, int argc, char **argv) {
 }
 
 uint32_t fl_header_bytes(const fl_options *options) {
-    return (options->to.ss_family == AF_INET6 ? 40u : 20u) + 8u;
+    return (options->to.family == 6 ? 40u : 20u) + 8u;
 }
 
 int fl_socket(const fl_options *options) {
-    int family = options->to_size != 0     ? options->to.ss_family
-                 : options->bind_size != 0 ? options->bind.ss_family
-                                           : AF_INET;
+    struct sockaddr_storage to, own;
+    const socklen_t to_size = net_to_sockaddr(&options->to, &to), own_size = net_to_sockaddr(&options->bind, &own);
+    const bool has_to = options->to.family != 0, is_bound = options->bind.family != 0;
     int size = SOCKET_BUFFER_BYTES;
-    int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int fd = socket(has_to ? to.ss_family : own.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return fl_fail("cannot make a socket");
     setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size);
     setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size);
-    if ((options->bind_size != 0 && bind(fd, (const struct sockaddr *)&options->bind, options->bind_size) != 0) ||
-        (options->to_size != 0 && connect(fd, (const struct sockaddr *)&options->to, options->to_size) != 0)) {
+    if ((is_bound && bind(fd, (const struct sockaddr *)&own, own_size) != 0) ||
+        (has_to && connect(fd, (const struct sockaddr *)&to, to_size) != 0)) {
         fl_fail("cannot bind or connect the socket");
         close(fd);
         return -1;
     }
     return fd;
+}
+
+void fl_announce(int fd) {
+    struct sockaddr_storage name;
+    socklen_t size = sizeof name;
+    xl_addr own = {0};
+    if (getsockname(fd, (struct sockaddr *)&name, &size) == 0)
+        net_from_sockaddr((const struct sockaddr *)&name, &own);
+    printf("{\"event\":\"listening\",\"port\":%u}\n", own.port);
+    fflush(stdout);
 }

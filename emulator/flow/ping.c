@@ -3,6 +3,7 @@
 #include "emulator/flow/flow.h"
 
 #include <stdio.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -50,13 +51,9 @@ int fl_echo(const fl_options *options) {
     int fd = fl_socket(options);
     if (fd < 0)
         return 2;
-    struct sockaddr_in address;
-    socklen_t size = sizeof address;
     wait_catch_end(NULL);
     limit_waiting(fd);
-    getsockname(fd, (struct sockaddr *)&address, &size); /* sin_port and sin6_port have the same offset */
-    printf("{\"event\":\"listening\",\"port\":%u}\n", (unsigned)ntohs(address.sin_port));
-    fflush(stdout);
+    fl_announce(fd);
     uint64_t end = clock_ns(CLOCK_MONOTONIC) + options->duration_us * 1000u;
     while (!wait_is_ended && clock_ns(CLOCK_MONOTONIC) < end) {
         uint8_t data[2048];

@@ -1,6 +1,7 @@
 #include "base/clock.h"
 #include "emulator/flow/flow.h"
 
+#include <netinet/in.h>
 #include <netinet/udp.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "base/wait.h"
 #include "emulator/flow/flow.h"
 
-#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <netinet/udp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,16 +107,6 @@ static int64_t realtime_minus_monotonic(void) {
     return offset;
 }
 
-static void announce(const sink *s) {
-    struct sockaddr_storage address;
-    socklen_t size = sizeof address;
-    getsockname(s->fd, (struct sockaddr *)&address, &size);
-    in_port_t port = address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
-                                                   : ((struct sockaddr_in *)&address)->sin_port;
-    printf("{\"event\":\"listening\",\"port\":%u}\n", ntohs(port));
-    fflush(stdout);
-}
-
 /* Receives until SIGTERM or --duration. */
 int fl_sink(const fl_options *options) {
     static sink s;
@@ -129,7 +119,7 @@ int fl_sink(const fl_options *options) {
         return 2;
     }
     wait_catch_end(NULL);
-    announce(&s);
+    fl_announce(s.fd);
     int64_t offset = realtime_minus_monotonic();
     uint64_t end = clock_ns(CLOCK_MONOTONIC) + options->duration_us * 1000u;
     while (!wait_is_ended && clock_ns(CLOCK_MONOTONIC) < end)

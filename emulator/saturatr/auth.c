@@ -2,7 +2,6 @@
 
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
-#include <netinet/in.h>
 #include <string.h>
 
 bool sat_auth_random(void *out, size_t length) {
@@ -41,21 +40,11 @@ bool sat_auth_tag(const char *token, sat_role role, const sat_nonces *nonces, ui
     return ok;
 }
 
-bool sat_auth_cookie(const uint8_t key[SAT_KEY_BYTES], uint8_t channel, const struct sockaddr_storage *remote,
+bool sat_auth_cookie(const uint8_t key[SAT_KEY_BYTES], uint8_t channel, const xl_addr *remote,
                      uint8_t out[SAT_COOKIE_BYTES]) {
-    uint8_t text[1 + 2 + 16];
+    uint8_t text[1 + 2 + 16] = {channel, (uint8_t)(remote->port >> 8), (uint8_t)remote->port};
     uint8_t full[SAT_PROOF_BYTES];
-    memset(text, 0, sizeof text);
-    text[0] = channel;
-    if (remote->ss_family == AF_INET6) {
-        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)remote;
-        memcpy(text + 1, &v6->sin6_port, 2);
-        memcpy(text + 3, &v6->sin6_addr, 16);
-    } else {
-        const struct sockaddr_in *v4 = (const struct sockaddr_in *)remote;
-        memcpy(text + 1, &v4->sin_port, 2);
-        memcpy(text + 3, &v4->sin_addr, 4);
-    }
+    memcpy(text + 3, remote->ip, sizeof remote->ip);
     bool ok = mac(key, SAT_KEY_BYTES, text, sizeof text, full);
     memcpy(out, full, SAT_COOKIE_BYTES);
     return ok;

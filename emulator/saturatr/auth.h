@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/socket.h>
 
 #include "emulator/saturatr/wire.h"
+#include "xlink/xlink.h"
 
 #define SAT_NONCE_BYTES 16u
 #define SAT_PROOF_BYTES 32u
@@ -31,5 +31,5 @@ bool sat_auth_proof(const char *token, sat_role role, const sat_nonces *nonces, 
 bool sat_auth_same(const uint8_t *a, const uint8_t *b, size_t length);
 /* Computes the tag of the datagrams that role sends. */
 bool sat_auth_tag(const char *token, sat_role role, const sat_nonces *nonces, uint64_t *tag);
-bool sat_auth_cookie(const uint8_t key[SAT_KEY_BYTES], uint8_t channel, const struct sockaddr_storage *remote,
+bool sat_auth_cookie(const uint8_t key[SAT_KEY_BYTES], uint8_t channel, const xl_addr *remote,
                      uint8_t out[SAT_COOKIE_BYTES]);

@@ -120,11 +120,11 @@ static bool fail_silent_channel(sat_client *client) {
     for (size_t i = 0; i < SAT_MAX_CHANNELS; i++) {
         if (client->peer.routes[i].socket && client->channels[i].answers == 0) {
             char text[SAT_ADDRESS_TEXT];
-            const char *name = i < SAT_MAX_PATHS || !client->options->has_ack_via
+            const char *name = i < SAT_MAX_PATHS || !client->options->ack_via.family
                                    ? client->options->paths[i % SAT_MAX_PATHS].name
                                    : "--ack-via";
             sat_client_fail(client, "no answer from UDP %s over %s; see routes, firewalls, and whether the path is up",
-                            sat_address_text(&client->peer.routes[i].remote, text), name);
+                            xl_addr_format(&client->peer.routes[i].remote, text, sizeof text), name);
         }
     }
     return false;
@@ -173,7 +173,7 @@ static bool broken(sat_client *client) {
 static void turn(sat_client *client, uint64_t until_us) {
     uint64_t next = sat_peer_send(&client->peer);
     /* A link that is recorded under light load carries only trains. */
-    bool silent = client->options->mode == SAT_LIGHT && !client->options->has_ack_via;
+    bool silent = client->options->mode == SAT_LIGHT && !client->options->ack_via.family;
     uint64_t hello = silent ? SAT_NEVER : send_hellos(client, SAT_MAX_PATHS, SYNC_US);
     next = next < hello ? next : hello;
     wait_and_receive(client, next < until_us ? next : until_us);

@@ -1,10 +1,12 @@
 #include "emulator/saturatr/client_setup.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "base/net.h"
 #include "base/numbers.h"
 
 #include <errno.h>
 #include <ifaddrs.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
@@ -42,17 +44,21 @@ static bool wait_connected(int fd) {
 
 static bool connect_tcp(sat_client *client) {
     const sat_options *o = client->options;
-    const sat_address *local = o->has_ack_via ? &o->ack_via : &o->paths[0].local;
+    const xl_addr *local = o->ack_via.family ? &o->ack_via : &o->paths[0].local;
     char text[SAT_ADDRESS_TEXT];
+    struct sockaddr_storage from, to;
+    const socklen_t from_length = net_to_sockaddr(local, &from), to_length = net_to_sockaddr(&o->server, &to);
     int one = 1;
-    int fd = socket(o->server.at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || bind(fd, (const struct sockaddr *)&local->at, local->length) != 0) {
-        sat_client_fail(client, "cannot use the local address %s: %s", sat_address_text(local, text), strerror(errno));
-    } else if (connect(fd, (const struct sockaddr *)&o->server.at, o->server.length) != 0 && errno != EINPROGRESS) {
-        sat_client_fail(client, "cannot connect to %s: %s", sat_address_text(&o->server, text), strerror(errno));
+    int fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&from, from_length) != 0) {
+        sat_client_fail(client, "cannot use the local address %s: %s", xl_addr_format(local, text, sizeof text),
+                        strerror(errno));
+    } else if (connect(fd, (const struct sockaddr *)&to, to_length) != 0 && errno != EINPROGRESS) {
+        sat_client_fail(client, "cannot connect to %s: %s", xl_addr_format(&o->server, text, sizeof text),
+                        strerror(errno));
     } else if (!wait_connected(fd)) {
         sat_client_fail(client, "cannot connect to %s: %s; is a saturatr server running there?",
-                        sat_address_text(&o->server, text), strerror(errno));
+                        xl_addr_format(&o->server, text, sizeof text), strerror(errno));
     } else {
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         sat_control_init(&client->control, fd);
@@ -64,8 +70,8 @@ static bool connect_tcp(sat_client *client) {
 
 /* Returns the path that the reliable interface belongs to, or SAT_NO_PATH. */
 static size_t via_path(const sat_options *options) {
-    for (size_t k = 0; k < options->path_count && options->has_ack_via; k++)
-        if (sat_address_same_host(&options->ack_via, &options->paths[k].local))
+    for (size_t k = 0; k < options->path_count && options->ack_via.family; k++)
+        if (net_same_ip(&options->ack_via, &options->paths[k].local))
             return k;
     return SAT_NO_PATH;
 }
@@ -85,8 +91,8 @@ static json_t *request(const sat_client *client, const sat_nonces *nonces) {
     uint64_t sending_us = o->duration_us + (o->mode == SAT_HEAVY ? o->ramp_most_us : 0);
     return json_pack("{s:s, s:s, s:I, s:b, s:b, s:I, s:f, s:b, s:I, s:I, s:I, s:o}", "nonce", nonce, "proof", proof,
                      "paths", (json_int_t)o->path_count, "up", (int)o->up, "down", (int)o->down, "packet_bytes",
-                     (json_int_t)o->packet_bytes, "sending_s", (double)sending_us / 1e6, "ack_via", (int)o->has_ack_via,
-                     "via_path",
+                     (json_int_t)o->packet_bytes, "sending_s", (double)sending_us / 1e6, "ack_via",
+                     (int)o->ack_via.family, "via_path",
                      client->peer.via_path == SAT_NO_PATH ? (json_int_t)-1 : (json_int_t)client->peer.via_path, "train",
                      (json_int_t)o->train_packets, "every_us", (json_int_t)o->every_us, "sizes", sizes);
 }
@@ -96,7 +102,7 @@ static void set_remotes(sat_client *client, uint16_t port, uint16_t ack_port) {
     for (size_t channel = 0; channel < SAT_MAX_CHANNELS; channel++) {
         sat_route *route = &client->peer.routes[channel];
         route->remote = client->options->server;
-        sat_address_set_port(&route->remote, channel < SAT_MAX_PATHS ? port : ack_port);
+        route->remote.port = channel < SAT_MAX_PATHS ? port : ack_port;
     }
 }
 
@@ -125,7 +131,7 @@ bool sat_client_connect(sat_client *client) {
     sat_nonces nonces;
     if (!sat_peer_init(&client->peer, client->options->path_count, client->options->packet_bytes))
         return sat_client_fail(client, "no memory");
-    client->peer.ack_via = client->options->has_ack_via;
+    client->peer.ack_via = client->options->ack_via.family;
     client->peer.train_packets = client->options->train_packets;
     client->peer.every_us = client->options->every_us;
     client->peer.sizes = client->options->sizes;
@@ -150,18 +156,14 @@ bool sat_client_connect(sat_client *client) {
 }
 
 /* Finds the interface with the address. False: there is none. */
-static bool find_interface(const sat_address *local, char name[16]) {
+static bool find_interface(const xl_addr *local, char name[16]) {
     struct ifaddrs *list = NULL;
     bool found = false;
     if (getifaddrs(&list) != 0)
         return false;
     for (const struct ifaddrs *i = list; i && !found; i = i->ifa_next) {
-        sat_address at = {.length = 0};
-        if (!i->ifa_addr || i->ifa_addr->sa_family != local->at.ss_family)
-            continue;
-        memcpy(&at.at, i->ifa_addr,
-               local->at.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
-        if (sat_address_same_host(&at, local)) {
+        xl_addr at;
+        if (i->ifa_addr && net_from_sockaddr(i->ifa_addr, &at) && net_same_ip(&at, local)) {
             snprintf(name, 16, "%s", i->ifa_name);
             found = true;
         }
@@ -170,9 +172,10 @@ static bool find_interface(const sat_address *local, char name[16]) {
     return found;
 }
 
-static bool open_channel(sat_client *client, size_t channel, const sat_address *local, const char *interface) {
+static bool open_channel(sat_client *client, size_t channel, const xl_addr *local, const char *interface) {
     sat_socket *s = &client->sockets[channel];
-    if (!sat_socket_open(s, local, interface[0] == '\0' ? NULL : interface, client->error))
+    xl_addr bound = *local;
+    if (!sat_socket_open(s, &bound, interface[0] == '\0' ? NULL : interface, client->error))
         return false;
     client->peer.routes[channel].socket = s;
     return true;
@@ -184,11 +187,11 @@ bool sat_client_open_channels(sat_client *client) {
         char *interface = client->recording.paths[k].interface;
         find_interface(&o->paths[k].local, interface);
         if (!open_channel(client, k, &o->paths[k].local, interface) ||
-            (!o->has_ack_via && !open_channel(client, SAT_MAX_PATHS + k, &o->paths[k].local, interface)))
+            (!o->ack_via.family && !open_channel(client, SAT_MAX_PATHS + k, &o->paths[k].local, interface)))
             return false;
     }
     char interface[16] = "";
-    if (o->has_ack_via) {
+    if (o->ack_via.family) {
         find_interface(&o->ack_via, interface);
         return open_channel(client, SAT_MAX_PATHS, &o->ack_via, interface);
     }

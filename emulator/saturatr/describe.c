@@ -80,7 +80,7 @@ static json_t *path_figures(const sat_recording *r, size_t k) {
     const sat_recorded_path *p = &r->paths[k];
     char text[SAT_ADDRESS_TEXT];
     return json_pack("{s:s, s:s, s:s, s:o, s:f, s:o, s:o}", "name", path->name, "technology", path->technology,
-                     "address", sat_address_text(&path->local, text), "interface",
+                     "address", xl_addr_format(&path->local, text, sizeof text), "interface",
                      p->interface[0] == '\0' ? json_null() : json_string(p->interface), "base_rtt_ms", p->base_rtt_ms,
                      "up", figures(r, path, &p->up, "up"), "down", figures(r, path, &p->down, "down"));
 }
@@ -124,9 +124,10 @@ static json_t *machines(const sat_recording *r, const struct utsname *host) {
     char text[SAT_ADDRESS_TEXT];
     return json_pack("{s:{s:s, s:s, s:I, s:I}, s:{s:s, s:s, s:s, s:I, s:I}}", "client", "host", host->nodename,
                      "kernel", host->release, "socket_drops", (json_int_t)r->client_socket_drops, "stray_datagrams",
-                     (json_int_t)r->client_strays, "server", "address", sat_address_text(&r->options->server, text),
-                     "host", r->server_host, "kernel", r->server_kernel, "socket_drops",
-                     (json_int_t)r->server_socket_drops, "stray_datagrams", (json_int_t)r->server_strays);
+                     (json_int_t)r->client_strays, "server", "address",
+                     xl_addr_format(&r->options->server, text, sizeof text), "host", r->server_host, "kernel",
+                     r->server_kernel, "socket_drops", (json_int_t)r->server_socket_drops, "stray_datagrams",
+                     (json_int_t)r->server_strays);
 }
 
 static json_t *mode(const sat_recording *r) {
@@ -147,13 +148,13 @@ static json_t *session(const sat_recording *r) {
     uname(&host);
     for (size_t k = 0; k < r->options->path_count; k++)
         json_array_append_new(paths, path_figures(r, k));
-    json_t *top =
-        json_pack("{s:i, s:s, s:s, s:i, s:o, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:o}", "schema", 1, "program",
-                  "saturatr", "version", XL_VERSION, "protocol", SAT_PROTOCOL, "argv", arguments(r), "name",
-                  r->options->name, "scenario", r->options->scenario, "licence", r->options->licence, "note",
-                  optional(r->options->note), "started", started(r), "t0_epoch_us", (json_int_t)r->t0_epoch_us,
-                  "t0_monotonic_us", (json_int_t)r->t0_us, "duration_us", (json_int_t)r->duration_us, "ack_via",
-                  r->options->has_ack_via ? json_string(sat_address_text(&r->options->ack_via, via)) : json_null());
+    json_t *top = json_pack(
+        "{s:i, s:s, s:s, s:i, s:o, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:o}", "schema", 1, "program", "saturatr",
+        "version", XL_VERSION, "protocol", SAT_PROTOCOL, "argv", arguments(r), "name", r->options->name, "scenario",
+        r->options->scenario, "licence", r->options->licence, "note", optional(r->options->note), "started", started(r),
+        "t0_epoch_us", (json_int_t)r->t0_epoch_us, "t0_monotonic_us", (json_int_t)r->t0_us, "duration_us",
+        (json_int_t)r->duration_us, "ack_via",
+        r->options->ack_via.family ? json_string(xl_addr_format(&r->options->ack_via, via, sizeof via)) : json_null());
     json_object_update_new(top, mode(r));
     json_object_set_new(top, "sizes", sizes(r));
     json_object_set_new(top, "clock", clock_figures(r));

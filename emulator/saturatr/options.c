@@ -8,16 +8,19 @@
 #include <jansson.h>
 
 #include "base/error.h"
+#include "base/net.h"
 #include "base/numbers.h"
 #include "base/settings.h"
 #include "base/technology.h"
+#include "schemes/path_grammars.h"
 
-#define TOKEN_VARIABLE "SATURATR_TOKEN"
-#define DAY_MS         UINT64_C(86400000)
-#define RAMP_MOST_MS   600000
-#define NAME_RULE      "1 to 64 letters, digits, - _ ."
-#define TRAIN_PACKETS  20u
-#define EVERY_US       200000u
+#define TOKEN_VARIABLE  "SATURATR_TOKEN"
+#define DAY_MS          UINT64_C(86400000)
+#define RAMP_MOST_MS    600000
+#define NAME_RULE       "1 to 64 letters, digits, - _ ."
+#define TRAIN_PACKETS   20u
+#define EVERY_US        200000u
+#define PATH_TEXT_BYTES 96
 
 _Static_assert(SAT_ERROR_SIZE >= SETTINGS_ERROR_BYTES, "an error of settings has room");
 
@@ -25,84 +28,39 @@ _Static_assert(SAT_ERROR_SIZE >= SETTINGS_ERROR_BYTES, "an error of settings has
 
 /* ---- Settings with a form of their own ---- */
 
-/* Parses a local address; "@I" stands for $MPSHELL_PATH_<I>_ADDR. */
-static bool parse_local(const char *text, sat_address *out) {
-    char variable[48];
-    if (text[0] == '@') {
-        if (strspn(text + 1, "0123456789") != strlen(text + 1) || strlen(text) < 2 || strlen(text) > 4)
-            return false;
-        snprintf(variable, sizeof variable, "MPSHELL_PATH_%s_ADDR", text + 1);
-        text = getenv(variable);
-    }
-    return text && sat_address_parse(text, false, out);
-}
-
-/* Reads the server's address; "@:PORT" stands for $MPSHELL_GATEWAY:PORT. */
-static bool read_server(void *into, const char *text, char *reason, size_t cap) {
-    sat_options *options = into;
-    char expanded[SAT_ADDRESS_TEXT];
-    const char *gateway = getenv("MPSHELL_GATEWAY"), *address = text;
-    if (text[0] == '@') {
-        if (!gateway)
-            return error_set(reason, cap, "%.60s needs MPSHELL_GATEWAY; run inside mpshell, or write the address",
-                             text);
-        snprintf(expanded, sizeof expanded, !strchr(gateway, ':') ? "%s%s" : "[%s]%s", gateway, text + 1);
-        address = expanded;
-    }
-    return sat_address_parse(address, true, &options->server) ||
-           error_set(reason, cap, "takes ADDR:PORT, for example 192.0.2.1:7000 or [2001:db8::1]:7000, not '%.60s'",
-                     text);
-}
-
-static const char *known_technology(const char *text) {
-    xl_technology technology;
-    return technology_parse(text, &technology) ? technology_name(technology) : NULL;
-}
-
-static bool take_path_name(sat_options *options, const char *text, size_t length, char *reason, size_t cap) {
+static bool take_path_name(sat_options *options, const char *name, char *reason, size_t cap) {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
     sat_path_options *path = &options->paths[options->path_count];
-    if (length == 0 || length >= SAT_NAME_SIZE || strspn(text, allowed) < length)
-        return error_set(reason, cap, "'%.60s': the name before the colon must be 1 to 15 of a-z 0-9 -", text);
-    memcpy(path->name, text, length);
-    path->name[length] = '\0';
+    if (strlen(name) >= SAT_NAME_SIZE || strspn(name, allowed) != strlen(name))
+        return error_set(reason, cap, "'%.60s': the name before the colon must be 1 to 15 of a-z 0-9 -", name);
+    memcpy(path->name, name, strlen(name) + 1);
     for (size_t i = 0; i < options->path_count; i++)
         if (strcmp(options->paths[i].name, path->name) == 0)
             return error_set(reason, cap, "gives two paths the name '%s'", path->name);
     return true;
 }
 
-/* Reads NAME:ADDR[:TECH]; an IPv6 address is in brackets. */
 static bool read_path(void *into, const char *text, char *reason, size_t cap) {
     sat_options *options = into;
-    const char *colon = strchr(text, ':');
+    sat_path_options *path = &options->paths[options->path_count];
+    char copy[PATH_TEXT_BYTES], *address = NULL, *given = NULL;
+    xl_technology technology = XL_TECH_LTE;
     if (options->path_count == SAT_MAX_PATHS)
         return error_set(reason, cap, "may be given %u times", SAT_MAX_PATHS);
-    if (!colon)
+    snprintf(copy, sizeof copy, "%s", text);
+    if (strlen(text) >= sizeof copy || !path_split(copy, &address, &given))
         return error_set(reason, cap, "takes NAME:ADDR[:TECH], for example lte:192.0.2.7, not '%.60s'", text);
-    if (!take_path_name(options, text, (size_t)(colon - text), reason, cap))
+    if (!take_path_name(options, copy, reason, cap) || !net_parse_local(address, &path->local, reason, cap))
         return false;
-    sat_path_options *path = &options->paths[options->path_count];
-    const char *address = colon + 1;
-    const char *close = address[0] == '[' ? strchr(address, ']') : NULL;
-    const char *technology = strchr(close ? close : address, ':');
-    char host[SAT_ADDRESS_TEXT];
-    snprintf(host, sizeof host, "%.*s", !technology ? (int)strlen(address) : (int)(technology - address), address);
-    if (!parse_local(host, &path->local))
-        return error_set(reason, cap, "'%.60s': %s is not an IP address of this machine (nor a path of mpshell)", text,
-                         host);
-    path->technology = technology ? known_technology(technology + 1) : strcmp(path->name, "wifi") == 0 ? "wifi" : "lte";
-    if (!path->technology)
-        return error_set(reason, cap, "takes one of " TECHNOLOGY_LIST " as technology, not '%.20s'", technology + 1);
+    if (given && !technology_parse(given, &technology))
+        return error_set(reason, cap, "takes one of " TECHNOLOGY_LIST " as technology, not '%.20s'", given);
+    path->technology = technology_name(given || strcmp(copy, "wifi") != 0 ? technology : XL_TECH_WIFI);
     options->path_count++;
     return true;
 }
 
-static bool read_ack_via(void *into, const char *text, char *reason, size_t cap) {
-    sat_options *options = into;
-    options->has_ack_via = parse_local(text, &options->ack_via);
-    return options->has_ack_via ||
-           error_set(reason, cap, "takes an IP address of this machine or a path of mpshell, not '%.60s'", text);
+static bool read_local(void *into, const char *text, char *reason, size_t cap) {
+    return net_parse_local(text, into, reason, cap);
 }
 
 static bool read_direction(void *into, const char *text, char *reason, size_t cap) {
@@ -150,7 +108,7 @@ static const setting rows_of_both[] = {
 };
 
 static const setting rows_of_server[] = {
-    {"listen", SETTING_OWN, .read = read_server, .value = "ADDR:PORT",
+    {"listen", SETTING_OWN, FIELD(server), .read = net_read_endpoint, .value = "ADDR:PORT",
      .help = "Address for TCP and UDP. Port 0: the kernel chooses, and the server prints it."},
     {"ack_port", SETTING_WHOLE, FIELD(ack_port), .most = UINT16_MAX, .value = "PORT", .fallback = "0",
      .help = "UDP port for acknowledgements. 0: the kernel chooses."},
@@ -183,12 +141,12 @@ static bool read_sizes(void *into, const char *text, char *reason, size_t cap) {
 static const char *const modes[] = {"heavy", "light", NULL};
 
 static const setting rows_of_client[] = {
-    {"server", SETTING_OWN, .read = read_server, .value = "ADDR:PORT",
+    {"server", SETTING_OWN, FIELD(server), .read = net_read_gateway, .value = "ADDR:PORT",
      .help = "Address of the server. @:PORT is the gateway of mpshell."},
     {"path", SETTING_OWN, .read = read_path, .value = "NAME:ADDR[:TECH]",
      .help = "A path: name, local address (@I: path I of mpshell; IPv6 in brackets), technology: " TECHNOLOGY_LIST
              " (default: wifi if NAME is wifi, else lte)."},
-    {"ack_via", SETTING_OWN, .read = read_ack_via, .value = "ADDR",
+    {"ack_via", SETTING_OWN, FIELD(ack_via), .read = read_local, .value = "ADDR",
      .help = "Local address of a reliable interface for all acknowledgements. Without it they use the recorded paths, "
              "on a separate port."},
     {"direction", SETTING_OWN, .read = read_direction, .value = "both|up|down", .fallback = "both",
@@ -332,16 +290,16 @@ static bool complete_client(sat_options *options, char *error) {
         return fail(error,
                     "no token; set " TOKEN_VARIABLE " or give --token-file with what the server has or printed.");
     for (size_t k = 0; k < options->path_count; k++)
-        if (options->paths[k].local.at.ss_family != options->server.at.ss_family)
+        if (options->paths[k].local.family != options->server.family)
             return fail(error, "path %s and the server have addresses of different families.", options->paths[k].name);
-    if (options->has_ack_via && options->ack_via.at.ss_family != options->server.at.ss_family)
+    if (options->ack_via.family && options->ack_via.family != options->server.family)
         return fail(error, "--ack-via and the server have addresses of different families.");
     return options->name || take_directory_name(options, error);
 }
 
 static bool complete(sat_options *options, char *error) {
     const bool is_client = options->role == SAT_CLIENT;
-    if (options->server.length == 0)
+    if (options->server.family == 0)
         return fail(error, "no address; give %s ADDR:PORT.", is_client ? "--server" : "--listen");
     if (!find_token(options, error))
         return false;

@@ -19,13 +19,13 @@ typedef enum { SAT_HEAVY, SAT_LIGHT } sat_mode;
 typedef struct {
     char name[SAT_NAME_SIZE];
     const char *technology;
-    sat_address local;
+    xl_addr local;
 } sat_path_options;
 
 typedef struct {
     sat_role role;
     bool help;
-    sat_address server; /* client: connects to it; server: listens on it */
+    xl_addr server; /* client: connects to it; server: listens on it */
     const char *token_file;
     char token[SAT_TOKEN_MOST + 1];
     uint64_t memory_bytes;
@@ -37,8 +37,7 @@ typedef struct {
     /* client */
     sat_path_options paths[SAT_MAX_PATHS];
     size_t path_count;
-    bool has_ack_via;
-    sat_address ack_via;
+    xl_addr ack_via; /* family 0: not given */
     bool up, down;
     sat_mode mode;
     uint32_t train_packets; /* light: packets per train; 0 in heavy mode */

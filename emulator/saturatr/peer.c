@@ -117,7 +117,7 @@ void sat_peer_receive(sat_peer *peer, sat_socket *socket) {
 void sat_peer_send_control(sat_peer *peer, const sat_packet *packet) {
     uint8_t data[SAT_CONTROL_BYTES];
     const sat_route *route = &peer->routes[packet->channel];
-    if (route->socket && route->remote.length > 0) {
+    if (route->socket && route->remote.family != 0) {
         sat_wire_write(packet, data);
         sat_socket_send(route->socket, &route->remote, &route->local, data, sizeof data, 1);
     }
@@ -178,7 +178,7 @@ static bool send_burst(sat_peer *peer, size_t k, uint64_t now) {
         return false;
     uint64_t first = sat_peer_sent(peer, k);
     size_t ip_bytes = peer->sizes.count > 0 ? sat_sizes_of(&peer->sizes, first) : peer->packet_bytes;
-    size_t segment = ip_bytes - sat_address_overhead(&route->remote);
+    size_t segment = ip_bytes - sat_header_bytes(&route->remote);
     for (size_t i = 0; i < count; i++) {
         const sat_packet packet = {.type = SAT_DATA,
                                    .channel = (uint8_t)k,

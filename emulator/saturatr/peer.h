@@ -18,9 +18,9 @@
 /* One channel: a pair of addresses. */
 typedef struct {
     sat_socket *socket; /* borrowed; NULL: not in use */
-    sat_address remote;
-    sat_address local; /* source address; length 0: the socket's */
-    bool open;         /* the remote end has proved that it receives there */
+    xl_addr remote;
+    xl_addr local; /* source address; unset: the socket's */
+    bool open;     /* the remote end has proved that it receives there */
 } sat_route;
 
 typedef struct {

@@ -1,6 +1,7 @@
 #include "emulator/saturatr/server.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include "base/descriptors.h"
 #include "base/error.h"
 #include "base/jsonl.h"
+#include "base/net.h"
 #include "base/numbers.h"
 #include "base/wait.h"
 #include "emulator/saturatr/server_session.h"
@@ -31,33 +33,35 @@ typedef struct {
     const sat_options *options;
     int listen_fd;
     sat_socket data, ack;
-    sat_address address;
-    uint16_t ack_port;
+    xl_addr address, ack_address;
     pending_client pending[PENDING_MOST];
     sat_session session;
     uint64_t recordings;
 } sat_server;
 
-static bool listen_tcp(sat_server *server, sat_address *at, char *error) {
+/* Listens on *at, which receives the port that the kernel chose for port 0. */
+static bool listen_tcp(sat_server *server, xl_addr *at, char *error) {
     char text[SAT_ADDRESS_TEXT];
+    struct sockaddr_storage name;
+    socklen_t length = net_to_sockaddr(at, &name);
     int one = 1;
     int zero = 0;
-    server->listen_fd = socket(at->at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (server->listen_fd >= 0) {
-        setsockopt(server->listen_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-        if (at->at.ss_family == AF_INET6)
-            setsockopt(server->listen_fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero);
+    const int fd = server->listen_fd = socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0) {
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+        if (at->family == 6)
+            setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero);
     }
-    if (server->listen_fd < 0 || bind(server->listen_fd, (const struct sockaddr *)&at->at, at->length) != 0 ||
-        listen(server->listen_fd, PENDING_MOST) != 0 ||
-        getsockname(server->listen_fd, (struct sockaddr *)&at->at, &at->length) != 0)
-        return error_set(error, SAT_ERROR_SIZE, "cannot listen on %s: %s", sat_address_text(at, text), strerror(errno));
-    return true;
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&name, length) != 0 || listen(fd, PENDING_MOST) != 0 ||
+        getsockname(fd, (struct sockaddr *)&name, &length) != 0)
+        return error_set(error, SAT_ERROR_SIZE, "cannot listen on %s: %s", xl_addr_format(at, text, sizeof text),
+                         strerror(errno));
+    return net_from_sockaddr((const struct sockaddr *)&name, at);
 }
 
 /* Opens TCP and UDP on one port. A port that the kernel chooses may be free for one of them only. */
 static bool open_ports(sat_server *server, char *error) {
-    bool any = sat_address_port(&server->options->server) == 0;
+    bool any = server->options->server.port == 0;
     for (int i = 0; i < (any ? LISTEN_TRIES : 1); i++) {
         server->address = server->options->server;
         if (!listen_tcp(server, &server->address, error))
@@ -70,14 +74,10 @@ static bool open_ports(sat_server *server, char *error) {
 }
 
 static bool open_server(sat_server *server, char *error) {
-    sat_address ack = server->options->server;
-    sat_address_set_port(&ack, server->options->ack_port);
-    if (!open_ports(server, error) || !sat_socket_open(&server->ack, &ack, NULL, error))
+    server->ack_address = server->options->server;
+    server->ack_address.port = server->options->ack_port;
+    if (!open_ports(server, error) || !sat_socket_open(&server->ack, &server->ack_address, NULL, error))
         return false;
-    ack.length = sizeof ack.at;
-    if (getsockname(server->ack.fd, (struct sockaddr *)&ack.at, &ack.length) != 0)
-        return error_set(error, SAT_ERROR_SIZE, "cannot learn the port of the acknowledgements: %s", strerror(errno));
-    server->ack_port = sat_address_port(&ack);
     server->session.data_socket = &server->data;
     server->session.ack_socket = &server->ack;
     return true;
@@ -86,8 +86,8 @@ static bool open_server(sat_server *server, char *error) {
 static void announce(const sat_server *server) {
     char text[SAT_ADDRESS_TEXT];
     jsonl_announce(NULL,
-                   json_pack("{s:s, s:i, s:s}", "address", sat_address_text(&server->address, text), "ack_port",
-                             server->ack_port, "token", server->options->token),
+                   json_pack("{s:s, s:i, s:s}", "address", xl_addr_format(&server->address, text, sizeof text),
+                             "ack_port", server->ack_address.port, "token", server->options->token),
                    0);
 }
 
@@ -140,8 +140,8 @@ static json_t *greeting(const sat_server *server, const sat_nonces *nonces) {
     if (uname(&host) != 0 || !sat_auth_proof(server->options->token, SAT_SERVER, nonces, proof))
         return NULL;
     hex_write(proof, SAT_PROOF_BYTES, hex);
-    return json_pack("{s:s, s:i, s:i, s:s, s:s}", "proof", hex, "port", sat_address_port(&server->address), "ack_port",
-                     server->ack_port, "host", host.nodename, "kernel", host.release);
+    return json_pack("{s:s, s:i, s:i, s:s, s:s}", "proof", hex, "port", server->address.port, "ack_port",
+                     server->ack_address.port, "host", host.nodename, "kernel", host.release);
 }
 
 static void on_pending(sat_server *server, pending_client *p) {

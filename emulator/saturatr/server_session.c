@@ -25,7 +25,7 @@ static void on_hello(void *user, const sat_packet *packet, const sat_datagram *d
                          .seq = packet->seq,
                          .echo_us = packet->sent_us,
                          .received_us = datagram->received_us};
-    if (!sat_auth_cookie(session->cookie_key, packet->channel, &datagram->from.at, answer.cookie))
+    if (!sat_auth_cookie(session->cookie_key, packet->channel, &datagram->from, answer.cookie))
         return;
     if (sat_auth_same(packet->cookie, answer.cookie, SAT_COOKIE_BYTES)) {
         peer->routes[packet->channel] =

@@ -1,13 +1,12 @@
 #include "emulator/saturatr/socket.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "base/net.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
+#include <netinet/in.h>
 #include <netinet/udp.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,68 +16,9 @@
 #define CONTROL_ROOM 256u
 #define BELIEVABLE_S 10 /* an older timestamp is from before a step of the clock */
 
-bool sat_address_parse(const char *text, bool with_port, sat_address *out) {
-    char host[SAT_ADDRESS_TEXT];
-    const char *port = "0";
-    size_t length = strlen(text);
-    const char *colon = with_port ? strrchr(text, ':') : NULL;
-    if (length >= sizeof host || (with_port && !colon))
-        return false;
-    if (colon) {
-        length = (size_t)(colon - text);
-        port = colon + 1;
-    }
-    bool bracketed = length >= 2 && text[0] == '[' && text[length - 1] == ']';
-    if (with_port && !bracketed && memchr(text, ':', length))
-        return false; /* an IPv6 address with a port needs brackets */
-    snprintf(host, sizeof host, "%.*s", (int)(bracketed ? length - 2 : length), text + (bracketed ? 1 : 0));
-    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
-    struct addrinfo *found;
-    if (host[0] == '\0' || port[0] == '\0' || strspn(port, "0123456789") != strlen(port) || strlen(port) > 5 ||
-        strtoul(port, NULL, 10) > UINT16_MAX || getaddrinfo(host, port, &hints, &found) != 0)
-        return false;
-    memset(out, 0, sizeof *out);
-    memcpy(&out->at, found->ai_addr, found->ai_addrlen);
-    out->length = found->ai_addrlen;
-    freeaddrinfo(found);
-    return true;
-}
-
-const char *sat_address_text(const sat_address *address, char out[SAT_ADDRESS_TEXT]) {
-    char host[INET6_ADDRSTRLEN] = "?";
-    if (address->at.ss_family == AF_INET6) {
-        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&address->at)->sin6_addr, host, sizeof host);
-        snprintf(out, SAT_ADDRESS_TEXT, "[%s]:%u", host, sat_address_port(address));
-    } else {
-        inet_ntop(AF_INET, &((const struct sockaddr_in *)&address->at)->sin_addr, host, sizeof host);
-        snprintf(out, SAT_ADDRESS_TEXT, "%s:%u", host, sat_address_port(address));
-    }
-    return out;
-}
-
-/* sin_port and sin6_port have the same offset. */
-void sat_address_set_port(sat_address *address, uint16_t port) {
-    ((struct sockaddr_in *)&address->at)->sin_port = htons(port);
-}
-
-uint16_t sat_address_port(const sat_address *address) {
-    return ntohs(((const struct sockaddr_in *)&address->at)->sin_port);
-}
-
-bool sat_address_same_host(const sat_address *a, const sat_address *b) {
-    if (a->at.ss_family != b->at.ss_family)
-        return false;
-    if (a->at.ss_family == AF_INET6) {
-        return memcmp(&((const struct sockaddr_in6 *)&a->at)->sin6_addr,
-                      &((const struct sockaddr_in6 *)&b->at)->sin6_addr, sizeof(struct in6_addr)) == 0;
-    }
-    return ((const struct sockaddr_in *)&a->at)->sin_addr.s_addr ==
-           ((const struct sockaddr_in *)&b->at)->sin_addr.s_addr;
-}
-
-size_t sat_address_overhead(const sat_address *address) {
-    bool v6 = address->at.ss_family == AF_INET6 &&
-              !IN6_IS_ADDR_V4MAPPED(&((const struct sockaddr_in6 *)&address->at)->sin6_addr);
+size_t sat_header_bytes(const xl_addr *address) {
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}; /* IPv4 at an IPv6 socket */
+    const bool v6 = address->family == 6 && memcmp(address->ip, mapped, sizeof mapped) != 0;
     return SAT_UDP_BYTES + (v6 ? SAT_IPV6_BYTES : SAT_IPV4_BYTES);
 }
 
@@ -104,18 +44,22 @@ static void configure(sat_socket *s, const char *device) {
         setsockopt(s->fd, SOL_SOCKET, SO_BINDTODEVICE, device, (socklen_t)strlen(device));
 }
 
-bool sat_socket_open(sat_socket *s, const sat_address *local, const char *device, char *error) {
-    memset(s, 0, sizeof *s);
+bool sat_socket_open(sat_socket *s, xl_addr *local, const char *device, char *error) {
     char text[SAT_ADDRESS_TEXT];
-    s->v6 = local->at.ss_family == AF_INET6;
-    s->fd = socket(local->at.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    struct sockaddr_storage at;
+    socklen_t length = net_to_sockaddr(local, &at);
+    *s = (sat_socket){.v6 = local->family == 6,
+                      .fd = socket(at.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
     if (s->fd >= 0)
         configure(s, device);
-    if (s->fd < 0 || bind(s->fd, (const struct sockaddr *)&local->at, local->length) != 0) {
-        snprintf(error, SAT_ERROR_SIZE, "cannot use UDP on %s: %s", sat_address_text(local, text), strerror(errno));
+    if (s->fd < 0 || bind(s->fd, (const struct sockaddr *)&at, length) != 0 ||
+        getsockname(s->fd, (struct sockaddr *)&at, &length) != 0) {
+        snprintf(error, SAT_ERROR_SIZE, "cannot use UDP on %s: %s", xl_addr_format(local, text, sizeof text),
+                 strerror(errno));
         sat_socket_close(s);
         return false;
     }
+    net_from_sockaddr((const struct sockaddr *)&at, local);
     return true;
 }
 
@@ -137,17 +81,13 @@ static void read_control(sat_socket *s, struct msghdr *message, uint64_t real_ah
         } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO && !s->v6) {
             struct in_pktinfo info;
             memcpy(&info, CMSG_DATA(c), sizeof info);
-            struct sockaddr_in *to = (struct sockaddr_in *)&datagram->to.at;
-            to->sin_family = AF_INET;
-            to->sin_addr = info.ipi_addr;
-            datagram->to.length = sizeof *to;
+            datagram->to = (xl_addr){.family = 4};
+            memcpy(datagram->to.ip, &info.ipi_addr, sizeof info.ipi_addr);
         } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
             struct in6_pktinfo info;
             memcpy(&info, CMSG_DATA(c), sizeof info);
-            struct sockaddr_in6 *to = (struct sockaddr_in6 *)&datagram->to.at;
-            to->sin6_family = AF_INET6;
-            to->sin6_addr = info.ipi6_addr;
-            datagram->to.length = sizeof *to;
+            datagram->to = (xl_addr){.family = 6};
+            memcpy(datagram->to.ip, &info.ipi6_addr, sizeof info.ipi6_addr);
         }
     }
 }
@@ -173,13 +113,10 @@ static int receive_batch(sat_socket *s, void (*on_datagram)(void *, const sat_da
     uint64_t now = clock_us();
     uint64_t real_ahead = clock_ns(CLOCK_REALTIME) / 1000 - now;
     for (int i = 0; i < n; i++) {
-        sat_datagram datagram = {.data = in.data[i],
-                                 .datagram_bytes = in.messages[i].msg_len,
-                                 .received_us = now,
-                                 .from.length = in.messages[i].msg_hdr.msg_namelen};
-        memcpy(&datagram.from.at, &in.from[i], sizeof in.from[i]);
+        sat_datagram datagram = {.data = in.data[i], .datagram_bytes = in.messages[i].msg_len, .received_us = now};
+        net_from_sockaddr((const struct sockaddr *)&in.from[i], &datagram.from);
         datagram.length = datagram.datagram_bytes < SAT_DATAGRAM_SEEN ? datagram.datagram_bytes : SAT_DATAGRAM_SEEN;
-        datagram.ip_bytes = (uint32_t)(datagram.datagram_bytes + sat_address_overhead(&datagram.from));
+        datagram.ip_bytes = (uint32_t)(datagram.datagram_bytes + sat_header_bytes(&datagram.from));
         read_control(s, &in.messages[i].msg_hdr, real_ahead, &datagram);
         on_datagram(user, &datagram);
     }
@@ -202,23 +139,26 @@ static void add_control(struct msghdr *message, uint8_t *room, int level, int ty
     message->msg_controllen += CMSG_SPACE(length);
 }
 
-static void add_source(struct msghdr *message, uint8_t *room, const sat_address *local) {
-    if (local->at.ss_family == AF_INET6) {
-        struct in6_pktinfo info = {.ipi6_addr = ((const struct sockaddr_in6 *)&local->at)->sin6_addr};
-        add_control(message, room, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof info);
+static void add_source(struct msghdr *message, uint8_t *room, const xl_addr *local) {
+    struct in6_pktinfo v6 = {0};
+    struct in_pktinfo v4 = {0};
+    if (local->family == 6) {
+        memcpy(&v6.ipi6_addr, local->ip, sizeof v6.ipi6_addr);
+        add_control(message, room, IPPROTO_IPV6, IPV6_PKTINFO, &v6, sizeof v6);
     } else {
-        struct in_pktinfo info = {.ipi_spec_dst = ((const struct sockaddr_in *)&local->at)->sin_addr};
-        add_control(message, room, IPPROTO_IP, IP_PKTINFO, &info, sizeof info);
+        memcpy(&v4.ipi_spec_dst, local->ip, sizeof v4.ipi_spec_dst);
+        add_control(message, room, IPPROTO_IP, IP_PKTINFO, &v4, sizeof v4);
     }
 }
 
-static bool send_one_call(const sat_socket *s, const sat_address *to, const sat_address *local, const uint8_t *data,
+static bool send_one_call(const sat_socket *s, const xl_addr *to, const xl_addr *local, const uint8_t *data,
                           size_t segment, size_t count) {
     _Alignas(struct cmsghdr) uint8_t room[CONTROL_ROOM] = {0};
-    struct sockaddr_storage name = to->at;
+    struct sockaddr_storage name;
+    const socklen_t name_length = net_to_sockaddr(to, &name);
     struct iovec vector = {.iov_base = (void *)(uintptr_t)data, .iov_len = segment * count};
-    struct msghdr message = {.msg_name = &name, .msg_namelen = to->length, .msg_iov = &vector, .msg_iovlen = 1};
-    if (local && local->length > 0)
+    struct msghdr message = {.msg_name = &name, .msg_namelen = name_length, .msg_iov = &vector, .msg_iovlen = 1};
+    if (local && local->family != 0)
         add_source(&message, room, local);
     if (count > 1) {
         uint16_t size = (uint16_t)segment;
@@ -231,8 +171,8 @@ static bool send_one_call(const sat_socket *s, const sat_address *to, const sat_
     return n == (ssize_t)(segment * count);
 }
 
-size_t sat_socket_send(sat_socket *s, const sat_address *to, const sat_address *local, const uint8_t *data,
-                       size_t segment, size_t count) {
+size_t sat_socket_send(sat_socket *s, const xl_addr *to, const xl_addr *local, const uint8_t *data, size_t segment,
+                       size_t count) {
     size_t sent = 0;
     while (sent < count) {
         size_t n = s->no_gso ? 1 : count - sent < SAT_GSO_MOST ? count - sent : SAT_GSO_MOST;

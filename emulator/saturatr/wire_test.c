@@ -1,6 +1,3 @@
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
 #include "tests/unit.h"
 #include "emulator/link/rng.h"
 #include "emulator/saturatr/auth.h"
@@ -109,22 +106,19 @@ TEST(a_cookie_is_of_one_address_and_channel) {
     uint8_t key[SAT_KEY_BYTES] = {9};
     uint8_t cookie[SAT_COOKIE_BYTES];
     uint8_t other[SAT_COOKIE_BYTES];
-    struct sockaddr_storage at = {.ss_family = AF_INET};
-    struct sockaddr_in *v4 = (struct sockaddr_in *)&at;
-    v4->sin_port = htons(5000);
-    v4->sin_addr.s_addr = htonl(0xc0000201);
+    xl_addr at = {.family = 4, .ip = {192, 0, 2, 1}, .port = 5000};
     assert_true(sat_auth_cookie(key, 1, &at, cookie));
     assert_true(sat_auth_cookie(key, 2, &at, other));
     assert_memory_not_equal(cookie, other, SAT_COOKIE_BYTES);
-    v4->sin_port = htons(5001);
+    at.port = 5001;
     assert_true(sat_auth_cookie(key, 1, &at, other));
     assert_memory_not_equal(cookie, other, SAT_COOKIE_BYTES);
-    v4->sin_port = htons(5000);
-    v4->sin_addr.s_addr = htonl(0xc0000202);
+    at.port = 5000;
+    at.ip[3] = 2;
     assert_true(sat_auth_cookie(key, 1, &at, other));
     assert_memory_not_equal(cookie, other, SAT_COOKIE_BYTES);
     key[0] = 8;
-    v4->sin_addr.s_addr = htonl(0xc0000201);
+    at.ip[3] = 1;
     assert_true(sat_auth_cookie(key, 1, &at, other));
     assert_memory_not_equal(cookie, other, SAT_COOKIE_BYTES);
 }

@@ -81,6 +81,18 @@ bool net_read_endpoint(void *addr, const char *text, char *reason, size_t cap) {
            error_set(reason, cap, "takes ADDR:PORT with an IP address, not '%.60s'", text);
 }
 
+bool net_read_gateway(void *addr, const char *text, char *reason, size_t cap) {
+    char expanded[64];
+    const char *gateway = getenv("MPSHELL_GATEWAY");
+    if (text[0] != '@')
+        return net_read_endpoint(addr, text, reason, cap);
+    if (!gateway)
+        return error_set(reason, cap,
+                         "'%.60s' needs $MPSHELL_GATEWAY, which mpshell sets; give ADDR:PORT outside of mpshell", text);
+    snprintf(expanded, sizeof expanded, strchr(gateway, ':') ? "[%s]%s" : "%s%s", gateway, text + 1);
+    return net_read_endpoint(addr, expanded, reason, cap);
+}
+
 bool net_read_server(void *addr, const char *text, char *reason, size_t cap) {
     const xl_addr *server = addr;
     return (net_parse_endpoint(text, addr) && server->port != 0) ||

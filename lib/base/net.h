@@ -15,6 +15,8 @@ bool net_parse_endpoint(const char *text, xl_addr *out);
 /* The read() of a setting (base/settings.h) that is the xl_addr of an endpoint. net_read_server: port 0 is refused. */
 bool net_read_endpoint(void *addr, const char *text, char *reason, size_t cap);
 bool net_read_server(void *addr, const char *text, char *reason, size_t cap);
+/* net_read_endpoint(), which takes @:PORT too: the gateway of mpshell, from the environment. */
+bool net_read_gateway(void *addr, const char *text, char *reason, size_t cap);
 
 /* Parses an address of this host: "192.0.2.1", "2001:db8::1", or "@I" for the IPv4 address of mpshell's path I, from
  * the environment. False with a phrase in reason. */

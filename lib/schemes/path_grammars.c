@@ -43,6 +43,26 @@ static bool take_setting(const char *name, const char *value, xl_path_management
     return false;
 }
 
+bool path_split(char *text, char **address, char **technology) {
+    char *colon = strchr(text, ':');
+    if (!colon || colon == text)
+        return false;
+    *colon = '\0';
+    *address = colon + 1;
+    char *end = *address;
+    if (**address == '[') {
+        end = strchr(++*address, ']');
+        if (!end || (end[1] != ':' && end[1] != '\0'))
+            return false;
+        *end++ = '\0';
+    } else {
+        end += strcspn(end, ":");
+    }
+    *technology = *end == ':' ? end + 1 : NULL;
+    *end = '\0';
+    return true;
+}
+
 bool path_management_read(void *management, const char *text, char *reason, size_t cap) {
     xl_path_management *out = management;
     char copy[TEXT_BYTES], *rest = NULL;

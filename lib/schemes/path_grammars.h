@@ -12,6 +12,10 @@
 #define PATH_EVENTS_MAX       128
 #define PATH_EVENT_NAME_BYTES 32
 
+/* Splits NAME:LOCALADDR[:TECH], the setting of one path, in place; *technology is NULL without TECH. An IPv6 address
+ * must be in brackets, which are removed. False: the text has another form. */
+bool path_split(char *text, char **address, char **technology);
+
 /* off|on[,rtt=4][,loss=10][,degraded=1][,recovered=2][,abandon=10][,reopen=1]; rtt: factor, loss: percent, others:
  * seconds. */
 bool path_management_read(void *management, const char *text, char *reason, size_t cap);
