@@ -275,15 +275,19 @@ static bool check_video(player_options *o, char *error) {
     return !problem || fail(error, "%s.", problem);
 }
 
-bool player_options_parse(int argc, char **argv, player_options *out, char *error) {
-    *out = (player_options){
+void player_options_init(player_options *o) {
+    *o = (player_options){
         .player = {.concurrency = 1,
                    .rebuffer_target_us = PLAYER_REBUFFER_TARGET_US,
                    .max_buffer_us = PLAYER_MAX_BUFFER_US,
                    .report_interval_us = PLAYER_REPORT_INTERVAL_US},
         .fps_milli = DEFAULT_FPS_MILLI,
     };
-    quic_settings_init(&out->settings);
+    quic_settings_init(&o->settings);
+}
+
+bool player_options_parse(int argc, char **argv, player_options *out, char *error) {
+    player_options_init(out);
     out->transport_config.settings = &out->settings;
     const setting_tables s = {.table = {{rows, out, 0}, {quic_setting_rows, &out->settings, SETTING_OF_PLAYER}},
                               .count = 2};

@@ -21,6 +21,8 @@ typedef struct {
     bool help;
 } player_options;
 
+/* Sets the defaults. */
+void player_options_init(player_options *);
 /* Reads the command line and $MPSHELL_…. False with one sentence in error[SETTINGS_ERROR_BYTES]. *out points into argv
  * and into itself, so it must not be moved. */
 bool player_options_parse(int argc, char **argv, player_options *out, char *error);

@@ -37,24 +37,10 @@ static const char *const of_links[] = {"delay_ms",         "loss",      "mtu",  
 /* ---- reading ---- */
 
 static bool find_path(const sim_job *job, const char *name, size_t *path) {
-    for (size_t k = 0; name && k < job->path_count; k++) {
-        if (strcmp(job->paths[k].name, name) == 0) {
-            *path = k;
-            return true;
-        }
-    }
-    for (size_t b = 0; name && b < job->bottleneck_count; b++) {
-        if (strcmp(job->bottlenecks[b].name, name) == 0) {
-            *path = job->path_count + b;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The settings of an event's path or bottleneck. */
-static const link_settings *settings_of(const sim_job *job, size_t path) {
-    return path < job->path_count ? job->paths[path].settings : job->bottlenecks[path - job->path_count].settings;
+    *path = 0;
+    while (*path < job->path_count + job->bottleneck_count && strcmp(job->paths[*path].name, name) != 0)
+        ++*path;
+    return *path < job->path_count + job->bottleneck_count;
 }
 
 /* Reads the members that are settings of links, by their rules. */
@@ -107,11 +93,11 @@ static bool take_event(sim_job *job, json_t *object, const char *where, sim_even
         return sim_fail(error, "%sinterface has both directions, and goes with no state", where);
     if (m.interface && event->path >= job->path_count)
         return sim_fail(error, "%sinterface: \"%.40s\" is a bottleneck, and has none", where, m.path);
-    if (m.nat && settings_of(job, event->path)[0].nat.timeout_us == 0)
+    if (m.nat && job->paths[event->path].settings[0].nat.timeout_us == 0)
         return sim_fail(error, "%snat: path \"%.40s\" has no NAT; give it the setting nat", where, m.path);
     if (!take_change(&event->change, &m, object, where, error))
         return false;
-    return link_change_suits(&event->change, settings_of(job, event->path), event->ways) ||
+    return link_change_suits(&event->change, job->paths[event->path].settings, event->ways) ||
            sim_fail(error, "%scross: " LINK_CROSS_NEEDS_LIMIT, where);
 }
 

@@ -13,23 +13,19 @@
 
 /* Settings that may differ from player to player. */
 typedef struct {
-    quic_settings quic;
-    const char *primary, *path_order;
+    sim_player_job player;
     json_t *path_events; /* borrowed */
-    uint64_t time_limit_us, start_us;
-    bool own_links, verify;
-    uint64_t video_bytes, bitrate_bps, chunk_bytes, concurrency, fps_milli, first_frame_bytes;
-    uint64_t startup_buffer_us, rebuffer_target_us, max_buffer_us, duration_us, videos;
 } player_settings;
 
-#define FIELD(member) SETTING_FIELD(player_settings, member)
+#define FIELD(member)  SETTING_FIELD(player_settings, player.member)
+#define OPTION(member) FIELD(options.member)
 
 /* Members of the job (for all players) and of one player. */
 static const setting shared_rows[] = {
-    {"primary", SETTING_TEXT, FIELD(primary)},
-    {"path_order", SETTING_TEXT, FIELD(path_order)},
-    {"send_buffer_bytes", SETTING_WHOLE, FIELD(quic.limits.send_buffer_bytes), .least = 4096, .most = 1 << 30},
-    {"time_limit_s", SETTING_DECIMAL, FIELD(time_limit_us), .least = 1, .most = MAX_TIME_MS, .scale = 1000},
+    {"primary", SETTING_TEXT, OPTION(primary)},
+    {"path_order", SETTING_TEXT, OPTION(path_order)},
+    {"send_buffer_bytes", SETTING_WHOLE, OPTION(settings.limits.send_buffer_bytes), .least = 4096, .most = 1 << 30},
+    {"time_limit_s", SETTING_DECIMAL, OPTION(player.time_limit_us), .least = 1, .most = MAX_TIME_MS, .scale = 1000},
     {0},
 };
 static const char *const read_apart[] = {"path_events", "player",      "paths", "bottlenecks",
@@ -43,18 +39,18 @@ static const setting player_entry_rows[] = {
 static const char *const read_apart_of_player[] = {"path_events", "player", NULL};
 
 static const setting play_rows[] = {
-    {"video_bytes", SETTING_WHOLE, FIELD(video_bytes), .least = 1, .most = VIDEO_MAX_BYTES},
-    {"bitrate_bps", SETTING_WHOLE, FIELD(bitrate_bps), .least = 1, .most = VIDEO_MAX_BITRATE_BPS},
-    {"chunk_bytes", SETTING_WHOLE, FIELD(chunk_bytes), .least = 1, .most = VIDEO_MAX_BYTES},
-    {"concurrency", SETTING_WHOLE, FIELD(concurrency), .least = 1, .most = PLAYER_MAX_CONCURRENCY},
-    {"fps", SETTING_DECIMAL, FIELD(fps_milli), .least = 1, .most = VIDEO_MAX_FPS_MILLI},
-    {"first_frame_bytes", SETTING_WHOLE, FIELD(first_frame_bytes), .least = 1, .most = VIDEO_MAX_BYTES},
-    {"startup_buffer_ms", SETTING_DECIMAL, FIELD(startup_buffer_us), .most = MAX_TIME_MS * 1000},
-    {"rebuffer_target_ms", SETTING_DECIMAL, FIELD(rebuffer_target_us), .most = MAX_TIME_MS * 1000},
-    {"max_buffer_ms", SETTING_DECIMAL, FIELD(max_buffer_us), .most = MAX_TIME_MS * 1000},
-    {"duration_s", SETTING_DECIMAL, FIELD(duration_us), .least = 1, .most = MAX_TIME_MS, .scale = 1000},
-    {"videos", SETTING_WHOLE, FIELD(videos), .least = 1, .most = PLAYER_MAX_VIDEOS},
-    {"verify", SETTING_FLAG, FIELD(verify)},
+    {"video_bytes", SETTING_WHOLE, OPTION(size_bytes), .least = 1, .most = VIDEO_MAX_BYTES},
+    {"bitrate_bps", SETTING_WHOLE, OPTION(bitrate_bps), .least = 1, .most = VIDEO_MAX_BITRATE_BPS},
+    {"chunk_bytes", SETTING_WHOLE, OPTION(player.chunk_bytes), .least = 1, .most = VIDEO_MAX_BYTES},
+    {"concurrency", SETTING_WHOLE, OPTION(player.concurrency), .least = 1, .most = PLAYER_MAX_CONCURRENCY},
+    {"fps", SETTING_DECIMAL, OPTION(fps_milli), .least = 1, .most = VIDEO_MAX_FPS_MILLI},
+    {"first_frame_bytes", SETTING_WHOLE, OPTION(first_frame_bytes), .least = 1, .most = VIDEO_MAX_BYTES},
+    {"startup_buffer_ms", SETTING_DECIMAL, OPTION(player.startup_buffer_us), .most = MAX_TIME_MS * 1000},
+    {"rebuffer_target_ms", SETTING_DECIMAL, OPTION(player.rebuffer_target_us), .most = MAX_TIME_MS * 1000},
+    {"max_buffer_ms", SETTING_DECIMAL, OPTION(player.max_buffer_us), .most = MAX_TIME_MS * 1000},
+    {"duration_s", SETTING_DECIMAL, OPTION(duration_us), .least = 1, .most = MAX_TIME_MS, .scale = 1000},
+    {"videos", SETTING_WHOLE, OPTION(player.videos), .least = 1, .most = PLAYER_MAX_VIDEOS},
+    {"verify", SETTING_FLAG, OPTION(player.verify)},
     {0},
 };
 
@@ -76,7 +72,9 @@ static const setting job_rows[] = {
 /* Returns the tables of members of the job or of an entry of `players`. own: rows that only one of the two has. */
 static setting_tables members_of(player_settings *s, const setting *own, void *into, settings_pass pass) {
     return (setting_tables){
-        .table = {{own, into, 0}, {shared_rows, s, 0}, {quic_setting_rows, &s->quic, 0}}, .count = 3, .pass = pass};
+        .table = {{own, into, 0}, {shared_rows, s, 0}, {quic_setting_rows, &s->player.options.settings, 0}},
+        .count = 3,
+        .pass = pass};
 }
 
 bool sim_members_read(const setting_tables *s, const json_t *object, const char *where, const char *const *also,
@@ -148,39 +146,35 @@ static bool take_technology(parser *p, const char *where, json_t *value, xl_tech
 /* The paths or the bottlenecks of a job. */
 typedef struct {
     const char *member;
-    sim_path_job *all;
+    size_t first; /* place in the job's paths */
     size_t *count;
     bool are_paths;
 } path_list;
 
-static bool has_name(const sim_path_job *paths, size_t count, const char *name, size_t *place) {
-    for (*place = 0; *place < count; (*place)++)
-        if (strcmp(paths[*place].name, name) == 0)
-            return true;
-    return false;
-}
-
-static bool take_path_name(parser *p, const char *where, const path_list *list, size_t i, json_t *value) {
+static bool take_path_name(parser *p, const char *where, size_t place, json_t *value) {
+    const sim_job *job = p->job;
     const char *name = json_string_value(value);
-    size_t k;
     if (!name || strlen(name) != json_string_length(value) || !is_path_name(name))
         return sim_fail(p->error, "%sname takes at most 15 of a-z 0-9 -, not \"%.40s\"", where, name ? name : "this");
-    if (has_name(list->all, i, name, &k) || (!list->are_paths && has_name(p->job->paths, p->job->path_count, name, &k)))
-        return sim_fail(p->error, "%sname \"%s\" is that of %s[%zu] too", where, name,
-                        has_name(list->all, i, name, &k) ? list->member : "paths", k);
-    memcpy(list->all[i].name, name, strlen(name) + 1);
+    for (size_t k = 0; k < place; k++)
+        if (strcmp(job->paths[k].name, name) == 0)
+            return sim_fail(p->error, "%sname \"%s\" is that of %s[%zu] too", where, name,
+                            k < job->path_count ? "paths" : "bottlenecks",
+                            k < job->path_count ? k : k - job->path_count);
+    memcpy(p->job->paths[place].name, name, strlen(name) + 1);
     return true;
 }
 
 static bool take_path_member(parser *p, const char *where, const path_list *list, size_t i, const char *member,
                              json_t *value) {
+    sim_path_job *path = &p->job->paths[list->first + i];
     if (json_is_null(value))
         return true;
     if (strcmp(member, "name") == 0)
-        return take_path_name(p, where, list, i, value);
+        return take_path_name(p, where, list->first + i, value);
     if (list->are_paths && strcmp(member, "technology") == 0)
-        return take_technology(p, where, value, &list->all[i].technology);
-    return take_setting(p, where, list->all[i].settings, member, value);
+        return take_technology(p, where, value, &path->technology);
+    return take_setting(p, where, path->settings, member, value);
 }
 
 static bool take_path(parser *p, const path_list *list, json_t *object, size_t i) {
@@ -190,15 +184,16 @@ static bool take_path(parser *p, const path_list *list, json_t *object, size_t i
     snprintf(where, sizeof where, "%.200s: %s[%zu].", p->name, list->member, i);
     if (!json_is_object(object))
         return sim_fail(p->error, "%s: %s[%zu] is not an object", p->name, list->member, i);
+    sim_path_job *path = &p->job->paths[list->first + i];
     *list->count = i + 1;
-    list->all[i].technology = XL_TECH_UNKNOWN;
+    path->technology = XL_TECH_UNKNOWN;
     json_object_foreach(object, member, value) {
         if (!take_path_member(p, where, list, i, member, value))
             return false;
     }
-    if (list->all[i].name[0] == '\0')
+    if (path->name[0] == '\0')
         return sim_fail(p->error, "%sname is missing", where);
-    return link_settings_check(list->all[i].settings, list->are_paths, reason, sizeof reason) ||
+    return link_settings_check(path->settings, list->are_paths, reason, sizeof reason) ||
            sim_fail(p->error, "%s%s", where, reason);
 }
 
@@ -220,7 +215,7 @@ static bool take_vias(parser *p) {
     const char *names[LINK_BOTTLENECKS_MOST];
     char reason[SIM_ERROR_BYTES / 2];
     for (size_t b = 0; b < job->bottleneck_count; b++)
-        names[b] = job->bottlenecks[b].name;
+        names[b] = job->paths[job->path_count + b].name;
     for (size_t k = 0; k < job->path_count; k++) {
         sim_path_job *path = &job->paths[k];
         if (!link_vias_parse(path->via, path->settings, names, job->bottleneck_count, reason, sizeof reason))
@@ -231,9 +226,11 @@ static bool take_vias(parser *p) {
 
 static bool take_paths(parser *p) {
     sim_job *job = p->job;
-    const path_list paths = {"paths", job->paths, &job->path_count, true};
-    const path_list bottlenecks = {"bottlenecks", job->bottlenecks, &job->bottleneck_count, false};
-    return take_list(p, &paths, SIM_MAX_PATHS) && take_list(p, &bottlenecks, LINK_BOTTLENECKS_MOST) && take_vias(p);
+    const path_list paths = {"paths", 0, &job->path_count, true};
+    if (!take_list(p, &paths, SIM_MAX_PATHS))
+        return false;
+    const path_list bottlenecks = {"bottlenecks", job->path_count, &job->bottleneck_count, false};
+    return take_list(p, &bottlenecks, LINK_BOTTLENECKS_MOST) && take_vias(p);
 }
 
 /* ---- players ---- */
@@ -262,42 +259,44 @@ static bool may_foresee(const sim_job *job) {
     return !has_others;
 }
 
-static bool check_complete(const parser *p, const player_settings *s, const char *prefix) {
-    const char *missing = !s->quic.name           ? "scheme"
-                          : s->time_limit_us == 0 ? "time_limit_s"
-                          : s->video_bytes == 0   ? "player.video_bytes"
-                          : s->bitrate_bps == 0   ? "player.bitrate_bps"
-                          : s->chunk_bytes == 0   ? "player.chunk_bytes"
-                                                  : NULL;
+static bool check_complete(const parser *p, const player_options *o, const char *prefix) {
+    const char *missing = !o->settings.name              ? "scheme"
+                          : o->player.time_limit_us == 0 ? "time_limit_s"
+                          : o->size_bytes == 0           ? "player.video_bytes"
+                          : o->bitrate_bps == 0          ? "player.bitrate_bps"
+                          : o->player.chunk_bytes == 0   ? "player.chunk_bytes"
+                                                         : NULL;
     if (missing)
         return sim_fail(p->error, "%s: %s is missing", p->name, missing);
-    const char *problem = quic_settings_problem(&s->quic, true);
-    if (!problem && xl_scheduler_is_reference(s->quic.scheme.scheduler) && !may_foresee(p->job))
+    const char *problem = quic_settings_problem(&o->settings, true);
+    if (!problem && xl_scheduler_is_reference(o->settings.scheme.scheduler) && !may_foresee(p->job))
         problem = "the scheduler knows what a path's link will do, but not bottlenecks, others' traffic and Wi-Fi";
     return !problem || sim_fail(p->error, "%s: %s%s", p->name, prefix, problem);
 }
 
-static void fill_server(server_config *c, const player_settings *s, const sim_job *job, size_t i) {
-    *c = (server_config){.settings = s->quic};
+static void fill_server(sim_player_job *entry, const sim_job *job, size_t i) {
+    const player_options *o = &entry->options;
+    server_config *c = &entry->server;
+    *c = (server_config){.settings = o->settings};
     c->quic_addr = sim_link_addr(0, SIM_SERVER_HOST, (uint16_t)(SIM_SERVER_PORT + i));
     c->seed = (random_seed){.given = true, .seed = job->seed + i};
-    c->video.bitrate_bps = s->bitrate_bps;
-    c->video.fps_milli = (uint32_t)s->fps_milli;
-    c->video.first_frame_bytes = s->first_frame_bytes;
+    c->video.bitrate_bps = o->bitrate_bps;
+    c->video.fps_milli = (uint32_t)o->fps_milli;
+    c->video.first_frame_bytes = o->first_frame_bytes;
     c->null_crypto = job->null_crypto;
 }
 
-static void fill_transport(player_options *o, const player_settings *s, const sim_job *job, size_t i) {
+static void fill_transport(sim_player_job *entry, const sim_job *job, size_t i) {
+    player_options *o = &entry->options;
     player_transport_config *c = &o->transport_config;
-    c->server = sim_link_addr(0, SIM_SERVER_HOST, (uint16_t)(SIM_SERVER_PORT + i));
+    c->server = entry->server.quic_addr;
     xl_addr_format(&c->server, o->authority, sizeof o->authority);
-    snprintf(o->target, sizeof o->target, "/synthetic/%" PRIu64, s->video_bytes);
+    snprintf(o->target, sizeof o->target, "/synthetic/%" PRIu64, o->size_bytes);
     c->authority = o->authority;
     c->target = o->target;
-    c->concurrency = (unsigned)s->concurrency;
-    o->settings = s->quic;
+    c->concurrency = o->player.concurrency;
     c->settings = &o->settings;
-    c->seed = (random_seed){.given = true, .seed = job->seed + i};
+    c->seed = entry->server.seed;
     c->insecure = true;
     c->null_crypto = job->null_crypto;
     c->path_count = job->path_count;
@@ -305,24 +304,9 @@ static void fill_transport(player_options *o, const player_settings *s, const si
         player_path *path = &o->paths[k];
         memcpy(path->name, job->paths[k].name, SIM_NAME_BYTES);
         path->technology = job->paths[k].technology;
-        path->local = sim_link_addr(sim_link_number(job, s->own_links ? i : 0, k), SIM_CLIENT_HOST,
+        path->local = sim_link_addr(sim_link_number(job, entry->own_links ? i : 0, k), SIM_CLIENT_HOST,
                                     (uint16_t)(SIM_CLIENT_PORT + i));
     }
-}
-
-static const char *fill_play(player_config *c, const player_settings *s) {
-    *c = (player_config){
-        .chunk_bytes = s->chunk_bytes,
-        .concurrency = (unsigned)s->concurrency,
-        .startup_buffer_us = s->startup_buffer_us,
-        .rebuffer_target_us = s->rebuffer_target_us,
-        .max_buffer_us = s->max_buffer_us,
-        .time_limit_us = s->time_limit_us,
-        .report_interval_us = PLAYER_REPORT_INTERVAL_US,
-        .verify = s->verify,
-        .videos = s->videos,
-    };
-    return player_config_video(c, s->video_bytes, s->bitrate_bps, s->fps_milli, s->first_frame_bytes, s->duration_us);
 }
 
 /* Reads "T:ACTION:NAME,…", or an array of such strings. */
@@ -339,9 +323,9 @@ static bool fill_events(player_options *o, json_t *value, char *error, size_t ca
     return true;
 }
 
-static bool fill_paths(player_options *o, const player_settings *s, char *error, size_t cap) {
-    return fill_events(o, s->path_events, error, cap) &&
-           player_options_choose_primary(o, s->primary, s->path_order, error, cap) &&
+static bool fill_paths(player_options *o, json_t *path_events, char *error, size_t cap) {
+    return fill_events(o, path_events, error, cap) &&
+           player_options_choose_primary(o, o->primary, o->path_order, error, cap) &&
            player_options_check_events(o, error, cap);
 }
 
@@ -379,21 +363,22 @@ static bool take_player(parser *p, const player_settings *base, json_t *object, 
         return sim_fail(p->error, "%s: players[%zu] is not an object", p->name, i);
     if (!read_settings(p, object, where, &s) || (object && !take_player_member(p, object, prefix, &s)))
         return false;
-    if (!check_complete(p, &s, prefix))
+    if (!check_complete(p, &s.player.options, prefix))
         return false;
     sim_player_job *entry = &p->job->players[i];
-    entry->start_us = s.start_us;
-    entry->own_links = i > 0 && s.own_links;
-    s.own_links = entry->own_links;
-    fill_server(&entry->server, &s, p->job, i);
-    fill_transport(&entry->options, &s, p->job, i);
+    player_options *o = &entry->options;
+    *entry = s.player;
+    entry->own_links = i > 0 && entry->own_links;
+    fill_server(entry, p->job, i);
+    fill_transport(entry, p->job, i);
     if (!fill_keys(entry))
         return sim_fail(p->error, "%s: no keys can be made from the seed", p->name);
-    const char *problem = fill_play(&entry->options.player, &s);
+    const char *problem = player_config_video(&o->player, o->size_bytes, o->bitrate_bps, o->fps_milli,
+                                              o->first_frame_bytes, o->duration_us);
     if (problem)
         return sim_fail(p->error, "%s: %splayer: %s", p->name, prefix, problem);
     char reason[SIM_ERROR_BYTES / 2];
-    return fill_paths(&entry->options, &s, reason, sizeof reason) || sim_fail(p->error, "%s%s", where, reason);
+    return fill_paths(o, s.path_events, reason, sizeof reason) || sim_fail(p->error, "%s%s", where, reason);
 }
 
 static bool take_players(parser *p, const player_settings *base, json_t *players) {
@@ -424,21 +409,17 @@ static bool names_mtu(const json_t *objects) {
 }
 
 static bool take_job(parser *p) {
-    player_settings base = {
-        .concurrency = 1,
-        .fps_milli = 30000,
-        .rebuffer_target_us = PLAYER_REBUFFER_TARGET_US,
-        .max_buffer_us = PLAYER_MAX_BUFFER_US,
-    };
+    player_settings base = {.path_events = NULL};
     sim_job *job = p->job;
-    quic_settings_init(&base.quic);
+    xl_limits *limits = &base.player.options.settings.limits;
+    player_options_init(&base.player.options);
     /* Links mark no packets, so ECN is off. Links without an MTU carry the largest packets, so there is nothing to
      * probe. Processor time is not simulated, so pacing has no bursts beyond ten packets. */
-    base.quic.limits.enable_ecn = base.quic.limits.grease = false;
-    base.quic.limits.pacing_burst_us = 0;
+    limits->enable_ecn = limits->grease = false;
+    limits->pacing_burst_us = 0;
     if (!names_mtu(json_object_get(job->json, "paths")) && !names_mtu(json_object_get(job->json, "bottlenecks")) &&
         !names_mtu(json_object_get(job->json, "link_events")))
-        base.quic.limits.path_mtu_bytes = base.quic.limits.max_udp_payload_bytes;
+        limits->path_mtu_bytes = limits->max_udp_payload_bytes;
     job->seed = 1;
     job->link_logs = true;
     char where[SIM_ERROR_BYTES / 2];
@@ -463,10 +444,8 @@ bool sim_job_parse(sim_job *job, const char *text, size_t length, const char *na
 }
 
 void sim_job_free(sim_job *job) {
-    for (size_t i = 0; i < job->path_count; i++)
+    for (size_t i = 0; i < job->path_count + job->bottleneck_count; i++)
         link_settings_free(job->paths[i].settings);
-    for (size_t i = 0; i < job->bottleneck_count; i++)
-        link_settings_free(job->bottlenecks[i].settings);
     free(job->players);
     free(job->events);
     json_decref(job->json);

@@ -47,10 +47,8 @@ typedef enum { SIM_SESSION_NONE, SIM_SESSION_RESUMED, SIM_SESSION_EARLY_DATA } s
 struct sim_job {
     json_t *json; /* strings point into it */
     uint64_t seed, start_offset_ms, schema;
-    sim_path_job paths[SIM_MAX_PATHS];
-    size_t path_count;
-    sim_path_job bottlenecks[LINK_BOTTLENECKS_MOST];
-    size_t bottleneck_count;
+    sim_path_job paths[SIM_MAX_PATHS + LINK_BOTTLENECKS_MOST]; /* paths, then bottlenecks */
+    size_t path_count, bottleneck_count;
     sim_player_job *players;
     size_t player_count;
     sim_event *events; /* in the order of their times */

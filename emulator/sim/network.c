@@ -77,8 +77,8 @@ bool sim_network_setup(simulation *sim, const char *job_name, char *error) {
     }
     for (size_t b = 0; b < job->bottleneck_count; b++) {
         snprintf(where, sizeof where, "%.200s: bottlenecks[%zu]", job_name, b);
-        if (!make_links(sim, &job->bottlenecks[b], where, sim_path_links(job) + b, LINK_BOTTLENECK_SEED + (uint32_t)b,
-                        error))
+        if (!make_links(sim, &job->paths[job->path_count + b], where, sim_path_links(job) + b,
+                        LINK_BOTTLENECK_SEED + (uint32_t)b, error))
             return false;
     }
     return true;

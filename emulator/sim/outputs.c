@@ -60,7 +60,7 @@ static void name_link(const simulation *sim, size_t actor, char *out, size_t cap
     size_t number = actor / 2, set = number / sim->job->path_count;
     const char *path = sim->job->paths[number % sim->job->path_count].name;
     if (actor >= sim->path_direction_count)
-        snprintf(out, cap, "%s", sim->job->bottlenecks[number - sim_path_links(sim->job)].name);
+        snprintf(out, cap, "%s", sim->job->paths[sim->job->path_count + number - sim_path_links(sim->job)].name);
     else if (set == 0)
         snprintf(out, cap, "%s", path);
     else
@@ -210,7 +210,7 @@ static json_t *path_report(const simulation *sim, size_t number) {
 static json_t *bottlenecks_report(const simulation *sim) {
     json_t *all = json_array();
     for (size_t b = 0; b < sim->job->bottleneck_count; b++) {
-        const sim_path_job *bottleneck = &sim->job->bottlenecks[b];
+        const sim_path_job *bottleneck = &sim->job->paths[sim->job->path_count + b];
         const sim_direction *d = &sim->directions[sim->path_direction_count + 2 * b];
         json_t *report = json_pack("{s:s}", "name", bottleneck->name);
         link_settings_report_path(bottleneck->settings, report);

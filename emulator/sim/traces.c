@@ -50,12 +50,9 @@ static void keep(const char *file) {
 }
 
 void sim_traces_keep(const sim_job *job) {
-    for (size_t i = 0; i < job->path_count; i++)
+    for (size_t i = 0; i < job->path_count + job->bottleneck_count; i++)
         for (size_t way = 0; way < 2; way++)
             keep(link_settings_trace(&job->paths[i].settings[way]));
-    for (size_t i = 0; i < job->bottleneck_count; i++)
-        for (size_t way = 0; way < 2; way++)
-            keep(job->bottlenecks[i].settings[way].trace);
 }
 
 /* ---- traces of a run ---- */
