@@ -420,10 +420,11 @@ void mp_flows_stop(mp_flows *flows) {
     }
 }
 
-bool mp_flows_write(const mp_flows *flows, const mp_result *file) {
-    if (!flows || !file->path)
+bool mp_flows_write(const mp_flows *flows, const mp_result *file, char error[MP_ERROR_SIZE]) {
+    if (!flows)
         return true;
-    return fflush(flows->log) == 0 && mp_result_write(file, flows->text, flows->length);
+    return fflush(flows->log) == 0 ? mp_result_write(file, flows->text, flows->length, error)
+                                   : mp_fail(error, "no memory for the flows");
 }
 
 json_t *mp_flows_report(const mp_flows *flows) {

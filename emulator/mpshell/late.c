@@ -1,9 +1,10 @@
 #include "emulator/mpshell/late.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "emulator/mpshell/shell.h"
 
 void mp_late_start(mp_late *late, pid_t init, const pid_t *watched, size_t count) {
     if (!late->wanted)
@@ -29,7 +30,7 @@ void mp_late_record(mp_late *late, uint64_t due_us, uint64_t late_us) {
         mp_series_raise(&late->links, due_us, late_us);
 }
 
-bool mp_late_write(const mp_late *late) {
+bool mp_late_write(const mp_late *late, char *error) {
     const mp_series *links = &late->links;
     const mp_series *timers = &late->timers_found.series;
     const mp_series *waits = &late->waits_found.series;
@@ -39,16 +40,15 @@ bool mp_late_write(const mp_late *late) {
     size_t length = 0;
     FILE *stream = late->wanted ? open_memstream(&text, &length) : NULL;
     if (!stream)
-        return !late->wanted;
+        return !late->wanted || mp_fail(error, "no memory for the lateness");
     fprintf(stream, "# slot_us %u; a line for each slot since t0: largest lateness of links and of timers, waits\n",
             MP_SLOT_US);
     for (size_t i = 0; i < count; i++)
         fprintf(stream, "%" PRIu32 " %" PRIu32 " %" PRIu32 "\n", mp_series_at(links, i), mp_series_at(timers, i),
                 mp_series_at(waits, i));
-    const bool good = fclose(stream) == 0 && mp_result_write(&late->file, text, length);
-    int saved = errno;
+    const bool good = fclose(stream) == 0 ? mp_result_write(&late->file, text, length, error)
+                                          : mp_fail(error, "no memory for the lateness");
     free(text);
-    errno = saved;
     return good;
 }
 

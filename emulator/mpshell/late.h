@@ -27,6 +27,6 @@ void mp_late_begin(mp_late *late, uint64_t t0_us);
 void mp_late_stop(mp_late *late);
 /* Records that a packet due at due_us (since t0) left late_us later, or may have waited that long to be read. */
 void mp_late_record(mp_late *late, uint64_t due_us, uint64_t late_us);
-/* Writes the file if there is --lateness. False with errno set. */
-bool mp_late_write(const mp_late *late);
+/* Writes the file if there is --lateness. False with a sentence in error. */
+bool mp_late_write(const mp_late *late, char *error);
 void mp_late_free(mp_late *late);

@@ -221,11 +221,12 @@ bool mp_netns_write_counters(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     char *text = NULL;
     bool other = shell->inside_netns >= 0;
     size_t length = 0;
+    if (!shell->netstat.path)
+        return true;
     if (!other || setns(shell->inside_netns, CLONE_NEWNET) == 0)
         text = file_read_at("/proc/net/netstat", SIZE_MAX, &length);
-    const bool good = text && mp_result_write(&shell->netstat, text, length);
-    if (!good)
-        mp_fail(error, "cannot write the counters %s: %s", shell->netstat.path, strerror(errno));
+    const bool good = text ? mp_result_write(&shell->netstat, text, length, error)
+                           : mp_fail(error, "cannot read the counters: %s", strerror(errno));
     free(text);
     if (other && setns(shell->outside_netns, CLONE_NEWNET) != 0)
         perror("mpshell: cannot return to the outer network namespace");

@@ -14,5 +14,5 @@ bool mp_netns_set_interface(mp_shell *shell, size_t k, bool up, char error[MP_ER
 void mp_netns_count_drops(mp_shell *shell);
 /* Closes every descriptor, which removes devices, namespace and addresses. */
 void mp_netns_destroy(mp_shell *shell);
-/* Writes /proc/net/netstat of the inside to options.netstat. False with a sentence in error. */
+/* Writes /proc/net/netstat of the inside to options.netstat, if that is given. False with a sentence in error. */
 bool mp_netns_write_counters(mp_shell *shell, char error[MP_ERROR_SIZE]);

@@ -8,15 +8,16 @@
 
 #define WIFI "--path wifi:up=a,down=b,delay=10 "
 
-static char line[4096]; /* of the last parse(), cut into words, to which the options point */
+/* Of the last parse(): the line, cut into words, and its words. The options point to both. */
+static char line[4096], *argv[2 * MP_MAX_PATHS + 16] = {"mpshell"};
 
 /* Parses the words of a line; '' is an empty one. */
 static bool parse(mp_options *options, const char *text, char error[512]) {
-    char *argv[2 * MP_MAX_PATHS + 16] = {"mpshell"};
     int argc = 1;
     snprintf(line, sizeof line, "%s", text);
     for (char *word = strtok(line, " "); word; word = strtok(NULL, " "))
         argv[argc++] = strcmp(word, "''") == 0 ? "" : word;
+    argv[argc] = NULL;
     return mp_options_parse(options, argc, argv, error, 512);
 }
 

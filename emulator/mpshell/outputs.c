@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "emulator/mpshell/logfile.h"
 #include "emulator/mpshell/stream.h"
 
 static const char *const ways[2] = {"up", "down"};
@@ -20,15 +19,14 @@ static bool open_stream(mp_stream **stream, const char *folder, const char *path
 
 static bool open_log(mp_direction *direction, const char *folder, const char *path, size_t way,
                      char error[MP_ERROR_SIZE]) {
-    char name[PATH_MAX];
-    char suffix[32];
-    snprintf(name, sizeof name, "%s/%s.%s.log", folder, path, ways[way]);
-    direction->file = mp_logfile_open(name);
-    if (!direction->file)
-        return mp_fail(error, "cannot write the log %s: %s", name, strerror(errno));
-    link_log_init(direction->log, mp_logfile_write, direction->file);
-    snprintf(suffix, sizeof suffix, "%s.departures", ways[way]);
-    return open_stream(&direction->departures, folder, path, suffix, error);
+    char log[32], departures[32];
+    snprintf(log, sizeof log, "%s.log", ways[way]);
+    snprintf(departures, sizeof departures, "%s.departures", ways[way]);
+    if (!open_stream(&direction->log_file, folder, path, log, error) ||
+        !open_stream(&direction->departures, folder, path, departures, error))
+        return false;
+    link_log_init(direction->log, mp_stream_queue, direction->log_file);
+    return true;
 }
 
 /* Each file shows what tcpdump would show on the device: uplink packets come from the inside device. */
@@ -56,11 +54,10 @@ bool mp_outputs_open(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     return true;
 }
 
-static void begin_log(const mp_shell *shell, const mp_direction *direction, const char *path, size_t way) {
-    char name[PATH_MAX];
-    snprintf(name, sizeof name, "%s/%s.%s.log", shell->options.log_dir, path, ways[way]);
-    link_log_header(direction->log, way == 0 ? "Uplink" : "Downlink", direction->trace->path, name,
-                    shell->options.command_line, link_queue_description(direction->link), shell->t0_epoch_ms);
+static void begin_log(const mp_shell *shell, const mp_direction *direction, size_t way) {
+    link_log_header(direction->log, way == 0 ? "Uplink" : "Downlink", direction->trace->path,
+                    mp_stream_name(direction->log_file), shell->options.command_line,
+                    link_queue_description(direction->link), shell->t0_epoch_ms);
     mp_stream_departures_header(direction->departures, shell->t0_us);
 }
 
@@ -68,7 +65,7 @@ void mp_outputs_begin(mp_shell *shell) {
     for (size_t i = 0; i < 2 * shell->link_count; i++) {
         const mp_direction *direction = mp_direction_at(shell, i);
         if (direction->log)
-            begin_log(shell, direction, shell->paths[i / 2].options->name, i % 2);
+            begin_log(shell, direction, i % 2);
         if (direction->captured_in)
             mp_stream_capture_header(direction->captured_in, (uint32_t)shell->options.snaplen);
     }
@@ -81,27 +78,17 @@ void mp_outputs_flush(mp_direction *direction) {
     mp_stream_flush(direction->captured_in);
 }
 
-static bool close_outputs(mp_direction *direction, const char *what, const char *name) {
-    bool good = true;
-    if (direction->file) {
-        int rc = mp_logfile_close(direction->file);
-        if (rc != 0)
-            fprintf(stderr, "mpshell: a link log of %s %s is incomplete: %s\n", what, name, strerror(rc));
-        good = rc == 0;
-        direction->file = NULL;
-    }
+static bool close_outputs(mp_direction *direction) {
+    bool good = mp_stream_close(direction->log_file);
     good = mp_stream_close(direction->departures) && good;
     good = mp_stream_close(direction->captured_in) && good;
-    direction->departures = direction->captured_in = direction->captured_out = NULL;
+    direction->log_file = direction->departures = direction->captured_in = direction->captured_out = NULL;
     return good;
 }
 
 bool mp_outputs_close(mp_shell *shell) {
     bool good = true;
-    for (size_t k = 0; k < shell->link_count; k++) {
-        const char *what = k < shell->path_count ? "path" : "bottleneck", *name = shell->paths[k].options->name;
-        good = close_outputs(&shell->paths[k].up, what, name) && good;
-        good = close_outputs(&shell->paths[k].down, what, name) && good;
-    }
+    for (size_t i = 0; i < 2 * shell->link_count; i++)
+        good = close_outputs(mp_direction_at(shell, i)) && good;
     return good;
 }

@@ -10,6 +10,7 @@
 
 #include "base/descriptors.h"
 #include "base/text_file.h"
+#include "emulator/mpshell/shell.h"
 
 int mp_output_open(const char *path, int flags) {
     struct stat there;
@@ -35,12 +36,21 @@ static bool open_folder(mp_result *result) {
     return result->folder >= 0 && access(folder, W_OK) == 0;
 }
 
-bool mp_result_open(mp_result *result, const char *path) {
-    const char *slash = strrchr(path, '/');
+static bool fail(const mp_result *result, char *error) {
+    const char *why = errno == EISDIR  ? "it is a directory"
+                      : errno == ELOOP ? "it is a link of another user"
+                                       : strerror(errno);
+    return mp_fail(error, "cannot write the %s %s: %s", result->what, result->path, why);
+}
+
+bool mp_result_open(mp_result *result, const char *what, const char *path, char *error) {
+    const char *slash = path ? strrchr(path, '/') : NULL;
     struct stat there;
-    *result = (mp_result){.path = path, .name = !slash ? path : slash + 1, .folder = -1, .file = -1};
+    *result = (mp_result){.what = what, .path = path, .name = !slash ? path : slash + 1, .folder = -1, .file = -1};
+    if (!path)
+        return true;
     bool is_there = lstat(path, &there) == 0;
-    return is_there && !S_ISREG(there.st_mode) ? open_as_it_is(result) : open_folder(result);
+    return (is_there && !S_ISREG(there.st_mode) ? open_as_it_is(result) : open_folder(result)) || fail(result, error);
 }
 
 static bool write_as_it_is(int fd, const char *text, size_t length) {
@@ -49,10 +59,9 @@ static bool write_as_it_is(int fd, const char *text, size_t length) {
     return (!is_file || ftruncate(fd, 0) == 0) && file_write(fd, text, length);
 }
 
-bool mp_result_write(const mp_result *result, const char *text, size_t length) {
+/* Writes a file beside the other one, which then takes its name. */
+static bool replace(const mp_result *result, const char *text, size_t length) {
     char beside[NAME_MAX + 1];
-    if (result->file >= 0)
-        return write_as_it_is(result->file, text, length);
     snprintf(beside, sizeof beside, ".mpshell-%d.tmp", (int)getpid());
     unlinkat(result->folder, beside, 0);
     int fd = openat(result->folder, beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -66,6 +75,13 @@ bool mp_result_write(const mp_result *result, const char *text, size_t length) {
         return false;
     }
     return true;
+}
+
+bool mp_result_write(const mp_result *result, const char *text, size_t length, char *error) {
+    if (!result->path)
+        return true;
+    return (result->file >= 0 ? write_as_it_is(result->file, text, length) : replace(result, text, length)) ||
+           fail(result, error);
 }
 
 void mp_result_close(mp_result *result) {

@@ -111,26 +111,17 @@ static bool make_directories(const char *path) {
     return mkdir(part, 0755) == 0 || errno == EEXIST;
 }
 
-static const char *why(int error) {
-    return error == EISDIR ? "it is a directory" : error == ELOOP ? "it is a link of another user" : strerror(error);
-}
-
 bool mp_setup_output(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     const mp_options *options = &shell->options;
     if (options->pcap && !make_directories(options->pcap))
         return mp_fail(error, "cannot make the capture directory %s: %s", options->pcap, strerror(errno));
     if (options->log_dir && !make_directories(options->log_dir))
         return mp_fail(error, "cannot make the log directory %s: %s", options->log_dir, strerror(errno));
-    if (options->summary && !mp_result_open(&shell->summary, options->summary))
-        return mp_fail(error, "cannot write the summary %s: %s", options->summary, why(errno));
-    if (options->netstat && !mp_result_open(&shell->netstat, options->netstat))
-        return mp_fail(error, "cannot write the counters %s: %s", options->netstat, why(errno));
-    if (options->lateness && !mp_result_open(&shell->late.file, options->lateness))
-        return mp_fail(error, "cannot write the lateness %s: %s", options->lateness, why(errno));
-    if (options->flow_log && !mp_result_open(&shell->flow_log, options->flow_log))
-        return mp_fail(error, "cannot write the flows %s: %s", options->flow_log, why(errno));
     shell->late.wanted = options->lateness;
-    return true;
+    return mp_result_open(&shell->summary, "summary", options->summary, error) &&
+           mp_result_open(&shell->netstat, "counters", options->netstat, error) &&
+           mp_result_open(&shell->late.file, "lateness", options->lateness, error) &&
+           mp_result_open(&shell->flow_log, "flows", options->flow_log, error);
 }
 
 void mp_setup_free(mp_shell *shell) {

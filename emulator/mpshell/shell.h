@@ -10,7 +10,6 @@
 #include "emulator/link/link.h"
 #include "emulator/mpshell/awake.h"
 #include "emulator/mpshell/late.h"
-#include "emulator/mpshell/logfile.h"
 #include "emulator/mpshell/machine.h"
 #include "emulator/mpshell/options.h"
 #include "emulator/mpshell/result.h"
@@ -40,8 +39,8 @@ typedef struct mp_direction {
     const mp_trace *trace;
     link_parts parts;
     emulated_link *link;
-    link_log *log; /* NULL without --log-dir */
-    mp_logfile *file;
+    link_log *log;          /* NULL without --log-dir */
+    mp_stream *log_file;    /* what it is written to */
     mp_stream *departures;  /* exact times; NULL without --log-dir */
     mp_stream *captured_in; /* packets as read from the device; NULL without --pcap */
     mp_stream *captured_out;

@@ -1,4 +1,5 @@
-/* Records of packets for a file: gathered here and passed to the file's writer 64 kB at a time. */
+/* Files that grow while the links run, each written by its own thread, so that a slow disk does not delay packets.
+ * Records of packets are gathered here and passed to the thread 64 kB at a time. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,20 +7,16 @@
 #include <stdint.h>
 
 #include "emulator/link/packet.h"
-#include "emulator/mpshell/logfile.h"
 
-#define MP_STREAM_BYTES 65536u
+typedef struct mp_stream mp_stream;
 
-typedef struct {
-    mp_logfile *file;
-    const char *name; /* of the file, for messages; owned */
-    uint32_t snaplen; /* of captures */
-    size_t used;
-    uint8_t buffer[MP_STREAM_BYTES];
-} mp_stream;
-
-/* Creates the file and starts its thread. NULL with errno set. */
+/* Creates or truncates the file and starts its thread. NULL with errno set. */
 mp_stream *mp_stream_open(const char *name);
+/* Returns the file's name. */
+const char *mp_stream_name(const mp_stream *stream);
+/* A link_log_sink: queues a copy of the text for the thread; context is the mp_stream. Text is lost if more than 256 MB
+ * wait for the disk or there is no memory; then the file is incomplete. */
+void mp_stream_queue(void *context, const char *text, size_t length);
 /* Passes the gathered data to the writer. NULL is allowed. */
 void mp_stream_flush(mp_stream *stream);
 /* Writes everything and frees the stream. False, after a message, if the file is incomplete. NULL is allowed. */

@@ -1,6 +1,5 @@
 #include "emulator/mpshell/summary.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -151,13 +150,11 @@ json_t *mp_summary_figures(const mp_shell *shell, const mp_figures *figures) {
 }
 
 bool mp_summary_write(const mp_shell *shell, int status, char error[MP_ERROR_SIZE]) {
-    json_t *object = summary_object(shell, status);
-    char *text = json_dumps(object, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
+    json_t *object = shell->summary.path ? summary_object(shell, status) : NULL;
+    char *text = object ? json_dumps(object, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
     json_decref(object);
-    const bool good =
-        text ? mp_result_write(&shell->summary, text, strlen(text)) : mp_fail(error, "no memory for the summary");
-    if (text && !good)
-        mp_fail(error, "cannot write the summary %s: %s", shell->summary.path, strerror(errno));
+    const bool good = !shell->summary.path || (text ? mp_result_write(&shell->summary, text, strlen(text), error)
+                                                    : mp_fail(error, "no memory for the summary"));
     free(text);
     return good;
 }

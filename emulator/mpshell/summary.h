@@ -7,7 +7,8 @@
 
 #include "emulator/mpshell/mailbox.h"
 
-/* Writes the summary to shell->summary. status: COMMAND's wait status. False with a sentence in error. */
+/* Writes the summary to shell->summary, if that is wanted. status: COMMAND's wait status. False with a sentence in
+ * error. */
 bool mp_summary_write(const mp_shell *shell, int status, char error[MP_ERROR_SIZE]);
 
 /* Returns "machine" of the summary: processor time during the run. */
