@@ -261,17 +261,19 @@ help: ## explain each target and, below it, the variables that it takes
 
 ## some of browser, test, kernel, docker, fuzz, tidy, peers, machine: what is not needed to build and run
 EXTRAS :=
+# EXTRAS_TARGET is what that target takes. `setup` runs once, for all targets that were asked for.
 .PHONY: setup
 setup: ## install what is missing (Debian packages as root, Python packages into .venv)
-	@scripts/setup.sh $(EXTRAS)
+	@scripts/setup.sh $(sort $(EXTRAS) $(foreach target,$(MAKECMDGOALS),$(EXTRAS_$(target))))
 
 BUILD = +@$(MAKE) --no-print-directory -j$(JOBS) build
 
 # Looking at pages and printing them takes a browser; building and running does not.
-report: EXTRAS := $(if $(WITHIN)$(filter small,$(SIZE)),,kernel )browser
-peers interop: EXTRAS := peers
-kernel: EXTRAS := kernel
-test-long: EXTRAS := kernel browser test machine
+EXTRAS_report = $(if $(WITHIN)$(filter small,$(SIZE)),,kernel) browser
+EXTRAS_peers := peers
+EXTRAS_interop := peers
+EXTRAS_kernel := kernel
+EXTRAS_test-long := kernel browser test machine
 
 # The kernel of the arena of that name, in a cache outside of the tree: emulator/kernel/build.sh.
 ## your own source of Linux: a folder or an archive
@@ -303,7 +305,7 @@ PART := all
 PARTS := $(addprefix test-of-,all c python threads peers docker stress)
 $(call check,test,PART,$(PARTS:test-of-%=%))
 .PHONY: test
-test: EXTRAS := $(if $(filter all python,$(PART)),browser test,$(filter peers docker,$(PART)))
+EXTRAS_test = $(if $(filter all python,$(PART)),browser test,$(filter peers docker,$(PART)))
 test: test-of-$(strip $(PART)) ## lint, the C tests and fuzzing corpora under ASan and UBSan, Python and end-to-end tests
 
 # Not one recipe that PART chooses: `make -n` would run all lines below one that begins with +.
@@ -354,7 +356,7 @@ test-long: setup ## the tests that take minutes each: `make test` leaves them ou
 COVER := c python
 $(call check,coverage,COVER,c python corpora,some)
 .PHONY: coverage
-coverage: EXTRAS := $(if $(filter corpora,$(COVER)),fuzz)
+EXTRAS_coverage = $(if $(filter corpora,$(COVER)),fuzz)
 coverage: setup ## which lines the tests reach, by folder: a table, and pages in build/coverage/html
 	$(if $(filter python,$(COVER)),$(BUILD))
 	$(if $(filter c,$(COVER)),@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=coverage c-test-programs fuzz-programs)
@@ -380,11 +382,14 @@ TIMES :=
 ADD :=
 $(call check_on,interop,VIRTUAL)
 $(call check_on,interop,ADD)
+MATRIX = PYTHONPATH=tests .venv/bin/python -m interop.matrix $(PEER:%=--peer %) $(CASE:%=--case %) \
+	$(if $(VIRTUAL),--virtual) $(SEED:%=--seed %) $(TIMES:%=--times %) $(if $(ADD),--add)
 .PHONY: interop
-interop: setup peers ## test cases x foreign QUIC stacks x directions: table, build/interop/matrix.html
+interop: setup ## test cases x foreign QUIC stacks x directions: table, build/interop/matrix.html
+	@$(MATRIX) --check
+	@scripts/peers.sh
 	$(BUILD)
-	@PYTHONPATH=tests .venv/bin/python -m interop.matrix $(PEER:%=--peer %) $(CASE:%=--case %) \
-		$(if $(VIRTUAL),--virtual) $(SEED:%=--seed %) $(TIMES:%=--times %) $(if $(ADD),--add)
+	@$(MATRIX)
 
 # Containers: railyard/client and railyard/server, or railyard/tool (the command, with what it starts in the arenas sim and
 # mpshell) and railyard/interop (libxlink as quic-interop-runner wants an endpoint). BASE is the Debian 12 image below all;
@@ -447,7 +452,7 @@ TIDY_FILES = $(filter-out $(if $(PICOQUIC_DIR),,peers/picoquic/%) $(if $(XQUIC_D
 TIDY :=
 $(call check_on,lint,TIDY)
 .PHONY: lint
-lint: EXTRAS := $(if $(TIDY),tidy)
+EXTRAS_lint = $(if $(TIDY),tidy)
 lint: setup ## clang-format, length of lines, ruff, mypy
 	@clang-format --dry-run -Werror $(C_FILES)
 	@! LC_ALL=C.UTF-8 grep -nE '.{121}' $(C_FILES) || { echo "These lines have more than 120 characters."; exit 1; }
@@ -478,6 +483,7 @@ SIZE := default
 $(call check,report,SIZE,small default full)
 ## a time, such as 5min: what can be made in it
 WITHIN :=
+$(if $(filter report,$(MAKECMDGOALS)),$(if $(WITHIN),$(if $(filter command%,$(origin SIZE)),$(error make report: WITHIN takes no SIZE; it chooses the sizes itself))))
 .PHONY: report
 report: setup ## every figure and table of the paper and all campaigns: results/report.html and .pdf
 	$(BUILD)

@@ -203,6 +203,13 @@ if [ "${1:-}" = --inside ]; then
     make_and_enter "${@:2}"
 fi
 [ $# -gt 0 ] || { echo "usage: scripts/fresh-machine.sh TARGET[,TARGET...]..." >&2; exit 2; }
+known=$(sed -n 's/^\([a-z][a-z -]*\):.* ## .*/\1/p' Makefile $(compgen -G 'tests/*/*.mk') | tr '\n' ' ')
+for name in ${*//,/ }; do
+    [[ " $known" == *" $name "* ]] || {
+        echo "fresh-machine: make has no target '$name'; it has ${known% }." >&2
+        exit 2
+    }
+done
 [ "$(id -u)" -eq 0 ] || cannot "it needs root, for debootstrap and mounts."
 works 'unshare --mount --pid --ipc --fork --mount-proc true' ||
     cannot "this machine permits no mounts in namespaces of their own."

@@ -16,11 +16,20 @@ SCRIPT = ROOT / "scripts" / "fresh-machine.sh"
 NOWHERE = {"RAILYARD_MACHINES": "/proc/railyard"}  # no folder can be made there
 
 MAKEFILE = """
-setup test:
+setup test: ## summaries
 	@echo 'C tests: 3 passed in 1 programs, 0 programs failed'
 	@echo '=========== 7 passed in 0.01s ==========='
 	@exit $(STATUS)
 """
+
+
+def test_a_target_that_make_does_not_have_is_refused_before_a_machine_is_made() -> None:
+    done = subprocess.run(
+        [SCRIPT, "test,demo", "tset"], env=os.environ | NOWHERE, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    [line] = done.stderr.splitlines()
+    assert "no target 'tset'" in line and " test " in line and "fuzz" in line
 
 
 @pytest.mark.privileged
@@ -59,8 +68,8 @@ def test_the_machine_has_make_and_git_and_nothing_of_this_one(tmp_path: Path) ->
     for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message=x"]):
         subprocess.run([*git, *words], check=True)
     (tmp_path / "tree" / "Makefile").write_text(
-        "look:\n\t@git --version; pwd; ls /work; ls /outer /opt; command -v gcc curl; ps; mount | wc -l\n"
-        "\t@unshare --user true && unshare --net true && echo namespaces\nfails:\n\t@exit 7\n"
+        "look: ## about it\n\t@git --version; pwd; ls /work; ls /outer /opt; command -v gcc curl; ps; mount | wc -l\n"
+        "\t@unshare --user true && unshare --net true && echo namespaces\nfails: ## at once\n\t@exit 7\n"
     )
     subprocess.run(["chown", "--recursive", "nobody", tmp_path / "tree"], check=True)
     machines = tmp_path / "machines"

@@ -45,14 +45,45 @@ def explained() -> dict[str, set[str]]:
         ("report", "SIZE=huge"),
         ("lint", "TIDY=0"),
         ("interop", "ADD=no"),
+        ("fuzz", "ONLY=x"),
     ],
 )
 def test_a_value_that_a_variable_does_not_take_is_refused_before_anything_is_done(target: str, value: str) -> None:
-    done = make(target, value)
+    done = make("-n", target, value)
     name, _, given = value.partition("=")
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(rf"\S+ \*\*\* make {target}: {name} takes .*, not '{given}'\.  Stop\.\n", done.stderr)
     assert name in explained()[target]
+
+
+def test_a_report_within_a_time_takes_no_size() -> None:
+    done = make("-n", "report", "WITHIN=5min", "SIZE=small")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "make report: WITHIN takes no SIZE" in done.stderr
+
+
+@pytest.mark.parametrize("value", ["CASE=x", "PEER=x"])
+def test_a_cell_of_the_matrix_that_is_not_known_is_refused_before_stacks_are_built(value: str, shell: Path) -> None:
+    recipe = good(make("-n", "interop", value, f"SHELL={shell}")).stdout.splitlines()
+    check = next(i for i, line in enumerate(recipe) if line.endswith("--check"))
+    assert check < recipe.index("scripts/peers.sh")
+    done = subprocess.run(["sh", "-c", recipe[check]], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "invalid choice: 'x' (choose from" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "extras"),
+    [
+        (("lint", "test", "TIDY=1"), "browser test tidy"),
+        (("test", "PART=python", "EXTRAS=fuzz"), "browser fuzz test"),
+        (("report", "SIZE=small"), "browser"),
+    ],
+)
+def test_setup_installs_what_all_targets_take_and_what_is_asked_for(
+    words: tuple[str, ...], extras: str, shell: Path
+) -> None:
+    recipe = good(make("-n", *words, f"SHELL={shell}")).stdout.splitlines()
+    assert [line for line in recipe if line.startswith("scripts/setup.sh")] == [f"scripts/setup.sh {extras}"]
 
 
 @pytest.mark.parametrize(("old", "target", "value"), MOVED)

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -184,6 +185,17 @@ def test_a_scenario_fails_without_the_mechanism_that_it_tests(
     subjects = [subject("scheme", passes), subject("scheme", without)]
     matrix = run_stress([find_scenario(name)], subjects, Place(tmp_path), 2, lambda _: None)
     assert [matrix.cells[name, label].verdict for label in (passes, without)] == [PASS, FAIL]
+
+
+@pytest.mark.parametrize(
+    ("passes", "having", "lacking", "is_recorded"),
+    [("", PASS, FAIL, True), ("", PASS, PASS, False), ("21", PASS, PASS, True), ("21", PASS, FAIL, False)],
+)
+def test_a_verdict_that_is_recorded_is_no_error(passes: str, having: str, lacking: str, is_recorded: bool) -> None:
+    one = import_module("stress-without").Mechanism("x", "21", "a", "b", passes=passes)
+    cells = [{"scenario": "21-flapping", "verdict": verdict} for verdict in (having, lacking)]
+    assert one.is_recorded(*cells) == is_recorded
+    assert not one.is_recorded({"scenario": "21-flapping", "verdict": FAIL}, cells[1])
 
 
 # --- scenarios --------------------------------------------------------------------------------------------------------

@@ -35,8 +35,9 @@ RUNS := -1
 ## run, merge: this harness alone
 ONLY :=
 $(call check,fuzz,DO,run seeds merge)
+$(if $(ONLY),$(call check,fuzz,ONLY,$(FUZZ_SRC:tests/fuzz/%_fuzz.c=%)))
 .PHONY: fuzz
-fuzz: EXTRAS := $(if $(filter seeds,$(DO)),,fuzz)
+EXTRAS_fuzz = $(if $(filter seeds,$(DO)),,fuzz)
 fuzz: setup ## fuzz each harness of tests/fuzz/ by clang, libFuzzer, ASan and UBSan
 	@$(MAKE) --no-print-directory -j$(JOBS) $(if $(filter seeds,$(DO)),VARIANT=asan build/asan/tests/fuzz/seeds,VARIANT=fuzz fuzz-programs)
 	@$(if $(filter seeds,$(DO)),build/asan/tests/fuzz/seeds build/fuzz,scripts/fuzz.sh $(DO) "$(ONLY)" "$(SECONDS)" "$(RUNS)")

@@ -1,7 +1,7 @@
 """`make interop`: every test case × every foreign stack × both directions, as a table and a page.
 
     python -m interop.matrix --out build/interop [--virtual] [--jobs N] [--times N] [--add]
-        [--peer NAME ...] [--case NAME ...]
+        [--peer NAME ...] [--case NAME ...] [--check]
 
 Each cell keeps its logs below the output folder. A cell whose result depends on chance runs N times, with one seed
 after the other, and its sign is k/N: it passed k times. With --virtual each runs in a Linux kernel of its own, in
@@ -290,7 +290,10 @@ def main() -> int:
     parser.add_argument(
         "--image", type=Path, metavar="DIR", help="root folder of our endpoint's image, which runs then"
     )
+    parser.add_argument("--check", action="store_true", help="only refuse what is not known")
     arguments = parser.parse_args()
+    if arguments.check:
+        return 0
     foreign = [by_name(name) for name in arguments.peer] if arguments.peer else list(FOREIGN)
     cases = [BY_NAME[name] for name in arguments.case] if arguments.case else list(CASES)
     arguments.out.mkdir(parents=True, exist_ok=True)
