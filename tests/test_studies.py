@@ -1,8 +1,12 @@
 """Studies: each is a folder, and pages show what is kept of its measurements between markers."""
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +16,7 @@ import numpy as np
 import pytest
 import yaml
 
+from kernel_machine import children_of, gone, name_of
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, STUDIES_DIR, programs_dir
 from railyard.studies import study
@@ -20,6 +25,18 @@ from railyard.studies.study import FILE, MARKED, PAGES, SIZE, as_kept, find_stud
 from test_one_file import follow, tree
 
 __all__ = ["follow", "tree"]
+
+
+def wait_for(is_so: Callable[[], bool], limit_s: float = 30) -> None:
+    deadline = time.monotonic() + limit_s
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def names_below(pid: int) -> set[str]:
+    return {name_of(child) for child in children_of(pid)}
+
 
 Follow = Callable[..., str]
 PAGE = {page.name: page.read_text(encoding="utf-8") for page in sorted(PAGES.glob("*.md"))}
@@ -102,6 +119,19 @@ def test_settings_of_paths_at_the_small_size(tmp_path: Path) -> None:
     assert list(copy.kept("small").parts()) == list(measured.parts())
     with pytest.raises(UserError, match="no run of scheme 'silence:30'; did you mean 'silence:300'"):
         one.measure("small", changes | {"against": {"cm": ["silence:30"]}})
+
+
+@pytest.mark.privileged
+def test_nothing_of_a_study_is_left_when_it_is_ended(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "railyard", "study", "mpshell-lateness", "--size=small", "--set=seconds=30"]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL) as running:
+        wait_for(lambda: "udp-flow" in names_below(running.pid) and "mpshell" in names_below(running.pid))
+        below = children_of(running.pid)
+        running.terminate()
+        assert running.wait(60) == 130
+    wait_for(lambda: all(gone(pid) for pid in below))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_program_that_fails_is_named_with_what_it_says() -> None:

@@ -9,6 +9,7 @@ from railyard.base.errors import UserError
 from railyard.base.paths import IN_CHECKOUT
 from railyard.base.yamlfile import value_of
 from railyard.cli.options import resumable
+from railyard.run.children import interrupted_by_signals
 from railyard.run.folders import shown
 from railyard.studies.study import SIZE, find_study, studies, write_pages
 
@@ -48,7 +49,7 @@ def study_command(
         raise UserError("--save keeps a size as study.yaml has it, in a checkout: leave out --set and --kept.")
     if kept and changes:
         raise UserError("--kept prints what was measured before; leave out --set.")
-    with resumable():
+    with resumable(), interrupted_by_signals():
         measured = study.kept(size) if kept else study.measure(size, _changes(changes or []))
     for part, text in measured.parts():
         typer.echo(f"## {part}\n\n{text}\n")

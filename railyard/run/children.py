@@ -51,7 +51,7 @@ def _interrupt(number: int, frame: object) -> None:
 
 
 @contextmanager
-def _interrupted_by_signals() -> Iterator[None]:
+def interrupted_by_signals() -> Iterator[None]:
     """SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -69,7 +69,7 @@ def built(command: Sequence[str], limit_s: float | None = None, **options: Any) 
     KeyboardInterrupt, or subprocess.TimeoutExpired."""
     words = ("setpriv", "--pdeathsig", "TERM", "--", *command)
     with (
-        _interrupted_by_signals(),
+        interrupted_by_signals(),
         subprocess.Popen(words, stdin=subprocess.DEVNULL, process_group=0, text=True, **options) as process,
     ):
         try:

@@ -12,7 +12,7 @@ from railyard.base.errors import UserError
 from railyard.base.page import markdown_of
 from railyard.base.paths import IN_CHECKOUT, ROOT
 from railyard.base.provenance import cpu, version_words
-from railyard.run.children import make_environment
+from railyard.run.children import built, make_environment
 from railyard.run.confine import may_make_namespaces
 from railyard.studies.study import Data
 
@@ -136,7 +136,7 @@ def build(tree: Path, targets: Iterable[str]) -> None:
     UserError."""
     environment = make_environment()
     command = ["make", "-s", "-k", f"-j{len(os.sched_getaffinity(0))}", *sorted(set(targets))]
-    done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False, env=environment)
-    errors = [line for line in done.stderr.splitlines() if "Error" in line]
+    done = built(command, cwd=tree, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment)
+    errors = [line for line in done.stdout.splitlines() if "Error" in line]
     if done.returncode != 0 and (errors or tree == ROOT):
-        raise UserError(f"{tree} could not be built: {done.stderr.strip()[-2000:]}")
+        raise UserError(f"{tree} could not be built: {done.stdout.strip()[-2000:]}")

@@ -166,8 +166,9 @@ def _cases(settings: Settings, folder: Path) -> Iterator[Case]:
 
 
 def _started(command: list[str]) -> tuple[subprocess.Popen[str], dict[str, Any]]:
-    """A program, and what it says first."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    """A program, which ends with this process, and what it says first."""
+    words = ["setpriv", "--pdeathsig", "TERM", "--", *command]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     return process, json.loads(process.stdout.readline() if process.stdout else "")
 
 
