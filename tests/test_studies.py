@@ -96,6 +96,18 @@ def test_a_study_that_may_not_make_namespaces_says_what_it_needs(
     ("name", "changes", "sentence"),
     [
         ("stacks", {"against": "vanilla"}, "no run of scheme 'vanilla'; did you mean 'vanilla-mp'"),
+        ("generator", {"measured": {"x": {}}}, r"--set measured: 'x' is no model; known are .*hsr.*\.$"),
+        ("generator", {"measured": {"hsr": {"x": {}}}}, "'x' is no path of hsr; known are both, "),
+        ("generator", {"measured": {"hsr": {"lte": {"x": 1}}}}, "'x' is no statistic of hsr, lte; known are mean_mbps"),
+        ("generator", {"duration_s": 4000}, "--set duration_s: "),
+        ("fairness", {"arms": {"xlink": {"scheme": "xlink"}}}, "--set arms: 'vanilla-mp' is missing"),
+        ("fairness", {"only": {"x": []}}, "--set only: 'x' is no part; known are short, split, viewers"),
+        ("cost-bounds", {"rates": []}, "--set rates: "),
+        ("cost-bounds", {"thresholds": [[10, 90]]}, "--set thresholds.0.: 0 ≤ Y ≤ X ≤ 100 must hold"),
+        ("restoration", {"bins_ms": [0]}, "--set bins_ms.0.: "),
+        ("restoration", {"seeds": []}, "--set seeds: "),
+        ("mpshell-lateness", {"rates": [0]}, "--set rates.0.: "),
+        ("connections", {"against": "x"}, "there is no revision 'x' in "),
         (
             "recorded-pairs",
             {"collections": {"walking_": "no such"}},
@@ -303,7 +315,7 @@ def test_a_kept_result_that_is_not_this_studys(tmp_path: Path) -> None:
     one = find_study("early-data")
     copy = study.Study(one.name, tmp_path, one.declared)
     shutil.copy2(one.folder / study.CODE, tmp_path)
-    kept = {"railyard": "", "settings": {"pairs": [], "starts": 1}, "measured": {"rowz": []}}
+    kept = {"railyard": "", "settings": {"pairs": ["subway-1"], "starts": 1}, "measured": {"rowz": []}}
     copy.file("small").write_text(json.dumps(kept))
     with pytest.raises(UserError, match=r"rows: Field required; measure again with `railyard study early-data"):
         copy.kept("small")

@@ -147,7 +147,7 @@ def revision_of(name: str) -> str:
     _git_or_fail(f"{ROOT} is no git repository, so there is no baseline to build", "rev-parse", "--git-dir")
     done = _git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
     if done.returncode != 0:
-        raise UserError(f"there is no revision '{name}' in {ROOT}; fetch it, or name another with --baseline.")
+        raise UserError(f"there is no revision '{name}' in {ROOT}; fetch it, or name another.")
     revision = done.stdout.strip()
     if not _git("ls-tree", "--name-only", revision, f"{SIM_ROOM}/").stdout.strip():
         raise UserError(

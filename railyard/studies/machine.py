@@ -122,7 +122,10 @@ def tree_of(revision: str) -> Path:
     """A copy of a revision in build/bench. Raises UserError."""
     if not IN_CHECKOUT:
         raise UserError("another revision is built from the repository: use a checkout and its .venv.")
-    commit = git("rev-parse", "--verify", f"{revision}^{{commit}}")
+    try:
+        commit = git("rev-parse", "--verify", f"{revision}^{{commit}}")
+    except UserError:
+        raise UserError(f"there is no revision '{revision}' in {ROOT}; fetch it, or name another.") from None
     tree = ROOT / "build" / "bench" / commit
     if not tree.exists():
         tree.mkdir(parents=True)

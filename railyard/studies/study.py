@@ -125,7 +125,7 @@ class Study:
             mistake = error.errors()[0]
             name = field_name(mistake["loc"])
             where = "--set" if name.split(".")[0].split("[")[0] in changes else f"{self.folder / FILE}: size {size}:"
-            raise UserError(f"{where} {name}: {mistake['msg']}.") from None
+            raise UserError(f"{where} {name}: {mistake['msg'].removeprefix('Value error, ')}.") from None
 
     def measure(self, size: str, changes: dict[str, Any]) -> Measured:
         """Carries the study out. Raises UserError."""
@@ -188,8 +188,18 @@ def simulated(job: dict[str, Any]) -> Iterator[Path]:
         file.write_text(json.dumps(job), encoding="utf-8")
         done = subprocess.run([program("xlink-sim"), str(file), "--out", str(out)], check=False, capture_output=True)
         if not (out / "mpshell.json").is_file():
-            raise UserError(f"the simulator ended with {done.returncode}: {done.stderr.decode()[-200:]}")
+            raise UserError(
+                f"the simulator ended with {done.returncode}: {done.stderr.decode(errors='replace').strip()[-200:]}"
+            )
         yield out
+
+
+def check_known(what: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """For a validator: raises ValueError for the first of the names that is not known."""
+    choice = list(known)
+    for name in names:
+        if name not in choice:
+            raise ValueError(f"'{name}' is no {what}; known are {', '.join(choice)}")
 
 
 def tell(sentence: str) -> None:

@@ -10,7 +10,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
 
 from railyard.base.errors import UserError
 from railyard.base.jsonl import read_jsonl
@@ -28,6 +30,16 @@ from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec
 from railyard.stats.statistics import nearest_rank
 
+
+def _ordered(value: tuple[float, float]) -> tuple[float, float]:
+    x, y = value
+    if not 0 <= y <= x <= 100:
+        raise ValueError(f"0 ≤ Y ≤ X ≤ 100 must hold, since th(X) is the lower threshold, not [{x:g}, {y:g}]")
+    return value
+
+
+Percentiles = Annotated[tuple[float, float], AfterValidator(_ordered)]
+"""X and Y of a setting, percent."""
 DANGER_MS = 50.0  # table 2 of the paper: less play-time left than this may end in a stall
 
 

@@ -10,6 +10,7 @@ from railyard.experiment.model import Strict
 from railyard.stats.intervals import Interval
 from railyard.studies.cost import CostRow, Study
 from railyard.studies.study import Data, markdown
+from railyard.studies.thresholds import Percentiles
 
 COLUMNS = (
     *("β %", "at least %", "measured %", "at most %"),
@@ -31,8 +32,8 @@ def _cells(row: CostRow) -> list[str]:
 class Settings(Strict):
     pairs: list[str]
     starts: int = Field(ge=1)  # of each pair, spread over its traces
-    rates: list[int]  # of the video, bits per second
-    thresholds: list[tuple[float, float]]
+    rates: list[int] = Field(min_length=1)  # of the video, bits per second
+    thresholds: list[Percentiles] = Field(min_length=1)
 
 
 class Measured(Data):

@@ -70,7 +70,7 @@ def saved(before: Sequence[float], after: Sequence[float]) -> str:
 
 
 class Settings(Strict):
-    pairs: list[str]
+    pairs: list[str] = Field(min_length=1)
     starts: int = Field(ge=1)  # offsets into the traces
 
 

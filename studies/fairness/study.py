@@ -73,9 +73,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from railyard.base.errors import UserError
 from railyard.base.jsonl import read_json, read_jsonl
@@ -85,11 +85,13 @@ from railyard.stats.intervals import Interval
 from railyard.stats.pooled import bootstrap, mean
 from railyard.studies import crowd
 from railyard.studies.crowd import Crowd, Viewer
-from railyard.studies.study import Data, markdown, simulated, tell
+from railyard.studies.study import Data, check_known, markdown, simulated, tell
 
 SHARED_BPS, SPLIT_BPS, VIEWER_BPS = 20_000_000, 10_000_000, 4_000_000
 PATHS = ("wifi", "lte")
 SINGLE, UNCOUPLED = "single path", "vanilla-mp"
+PARTS = ("short", "split", "viewers")
+"""Of the runs beside kernel TCP, those that may have fewer arms."""
 OTHERS = {"wifi": 3, "lte": 1}  # single-path flows on each path's bottleneck, in `split`
 PLAYER = {"video_bytes": 1 << 31, "bitrate_bps": 1_000_000_000, "chunk_bytes": 262_144, "concurrency": 4}
 LEAST, MOST = 0.9, 1.1
@@ -120,15 +122,30 @@ class Condition(Strict):
 class Settings(Strict):
     arms: dict[str, dict[str, str]]
     seeds: int = Field(ge=1)
-    length_s: float
-    from_s: float
-    viewers: list[int] = Field(default=[])
+    length_s: float = Field(gt=0)
+    from_s: float = Field(ge=0)
+    viewers: list[Annotated[int, Field(ge=1)]] = Field(default=[])
     # Then `shared` alone, under each of them.
     conditions: dict[str, Condition] = Field(default={})
     # Controllers of the kernel TCP flow: then the runs are in the kernel arena.
     beside: list[str] = Field(default=[])
     # Then the arms of a part, where it has not all.
     only: dict[str, list[str]] = Field(default={})
+
+    @field_validator("arms")
+    @classmethod
+    def _has_the_uncoupled(cls, value: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+        if UNCOUPLED not in value:
+            raise ValueError(f"'{UNCOUPLED}' is missing, which the other arms are compared with")
+        return value
+
+    @field_validator("only")
+    @classmethod
+    def _known(cls, value: dict[str, list[str]], info: ValidationInfo) -> dict[str, list[str]]:
+        check_known("part", value, PARTS)
+        for part, arms in value.items():
+            check_known(f"arm of {part}", arms, info.data.get("arms", {}))
+        return value
 
 
 class Shared(Data):

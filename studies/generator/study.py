@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from railyard.experiment.model import Strict
-from railyard.studies.study import Data, markdown
+from railyard.studies.study import Data, check_known, markdown
 from railyard.traces.model import PathOpportunities, generate_opportunities
+from railyard.traces.parameters import MAX_DURATION_S
 from railyard.traces.presets import mobility_models
 from railyard.traces.stats import GAP_MS, dip_runs, pair_stats, trace_stats
 from railyard.traces.trace import FloatArray, IntArray, Trace
@@ -45,18 +46,33 @@ PAIR_ROWS = {
     "both_in_dip": ("both below 1 Mbps, %", 100, 1),
     "both_in_dip_if_independent": ("the same if they were independent, %", 100, 1),
 }
-Statistic = Annotated[list[float], BeforeValidator(lambda value: value if isinstance(value, list) else [value])]
+Statistic = Annotated[
+    list[float],
+    Field(min_length=1, max_length=2),
+    BeforeValidator(lambda value: value if isinstance(value, list) else [value]),
+]
 """A value, or the least and the largest one."""
 Statistics = dict[str, Statistic]
 ByPath = dict[str, dict[str, Statistics]]  # by model and path, or BOTH
 Drawn = Sequence[dict[str, PathOpportunities]]  # the paths of each seed
 
 
+def _known(value: ByPath) -> ByPath:
+    """Raises ValueError at the first model, path or statistic that is not there."""
+    models = mobility_models()
+    check_known("model", value, models)
+    for name, by_path in value.items():
+        check_known(f"path of {name}", by_path, [BOTH, *(path.name for path in models[name].paths)])
+        for path, of_path in by_path.items():
+            check_known(f"statistic of {name}, {path}", of_path, PAIR_ROWS if path == BOTH else PATH_ROWS)
+    return value
+
+
 class Settings(Strict):
     first_seed: int
     seeds: int = Field(ge=1)
-    duration_s: int = Field(ge=100)
-    measured: ByPath
+    duration_s: int = Field(ge=100, le=MAX_DURATION_S)
+    measured: Annotated[ByPath, AfterValidator(_known)]
 
 
 class Measured(Data):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from statistics import median
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -109,7 +110,7 @@ def play(folder: Path, at_ms: int, later_ms: int) -> Played:
 
 
 class Settings(Strict):
-    later_ms: list[int]
+    later_ms: list[Annotated[int, Field(ge=0)]]
     places: int = Field(ge=0)  # spread over the trace
 
 

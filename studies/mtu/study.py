@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 
@@ -18,14 +19,14 @@ from railyard.experiment.model import Strict
 from railyard.studies.machine import check_namespaces, output_of
 from railyard.studies.study import Data, markdown
 
-ETHERNET = 1500
+ETHERNET, LOOPBACK = 1500, 65_536
 BYTES = 10_000_000
-FIRST_BYTES = 1200  # the size before any is found
+FIRST_BYTES, UDP_HEADS = 1200, 28  # the size before any is found; of IPv4 and UDP
 ROUTED = (("server", "10.99.1.1", "10.99.1.2"), ("client", "10.99.2.1", "10.99.2.2"))
 
 
 class Settings(Strict):
-    mtus: list[int] = Field(min_length=1)
+    mtus: list[Annotated[int, Field(ge=FIRST_BYTES + UDP_HEADS, le=LOOPBACK)]] = Field(min_length=1)
 
 
 class Measured(Data):

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from railyard.arenas.sim import PROGRAM
 from railyard.base.errors import UserError
+from railyard.base.files import write_named
 from railyard.base.paths import EXPERIMENTS_DIR, RESULTS_DIR, program
 from railyard.base.yamlfile import load_yaml, parse
 from railyard.experiment.model import Strict
@@ -77,7 +78,7 @@ def measure(settings: Settings) -> Measured:
         measured = _fitted(spec, best_fit)
         if settings.out is not None:
             text = yaml.safe_dump(as_document(spec, best_fit), sort_keys=False, width=120)
-            settings.out.write_text(HEADER + text, encoding="utf-8")
+            write_named(settings.out, HEADER + text)
             tell(f"written: {shown(settings.out)}")
     tell(f"{measured.plays} plays in {(time.monotonic() - begin) / 60:.1f} minutes")
     return measured

@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import yaml
 from pydantic import Field
 
 from railyard.base.errors import UserError
+from railyard.base.files import writing
 from railyard.base.lists import grouped
 from railyard.experiment.model import Strict
 from railyard.figures import rows
@@ -76,8 +77,8 @@ RECORDINGS = (
 class Settings(Strict):
     live: Path | None = None  # folder, tar or zip archive of superlitong/hsr_mptcp; None: on RAILYARD_TRACE_PATH
     held_out: list[str] | None = None  # None: all that may be
-    bins_ms: list[int]
-    seeds: list[int]  # of restored versions
+    bins_ms: list[Annotated[int, Field(ge=1)]]
+    seeds: list[int] = Field(min_length=1)  # of restored versions
     starts: int = Field(ge=1)  # of each version, spread over it
     tcp_starts: int | None = Field(default=None, ge=1)
     out: Path | None = None  # folder of traces and runs; None: they are not kept
@@ -127,7 +128,8 @@ def measure(settings: Settings) -> Measured:
     with ExitStack() as stack:
         out = settings.out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="railyard-")))
         out = out.resolve()
-        out.mkdir(parents=True, exist_ok=True)
+        with writing(out):
+            out.mkdir(parents=True, exist_ok=True)
         unpack([one.file for one in RECORDINGS if one.address], live, out)
         files = {one.name: original(one, out) for one in RECORDINGS}
         if settings.tcp_starts is not None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from railyard.base.errors import UserError
 from railyard.base.yamlfile import near_miss
@@ -14,7 +14,7 @@ from railyard.figures.rows import REINJECTION_COST
 from railyard.results.pending import Place
 from railyard.run.arena import arena_of
 from railyard.studies.study import Data, changed, markdown, tell
-from railyard.studies.thresholds import DANGER_MS, Distribution, measured, record_of
+from railyard.studies.thresholds import DANGER_MS, Distribution, Percentiles, measured, record_of
 
 
 class Settings(Strict):
@@ -23,18 +23,10 @@ class Settings(Strict):
     seeds: int | None = Field(default=None, ge=1)
     player: dict[str, Any] = Field(default={})  # instead of those of the experiment's player
     scheme: str | None = None  # None: the experiment's first xlink
-    thresholds: list[tuple[float, float]] = Field(min_length=1)  # X and Y, percent
+    thresholds: list[Percentiles] = Field(min_length=1)
     arena: str = "sim"
     jobs: int | None = Field(default=None, ge=1)
     out: Path | None = None  # folder of the results; None: results/thresholds-NAME
-
-    @field_validator("thresholds")
-    @classmethod
-    def _ordered(cls, value: list[tuple[float, float]]) -> list[tuple[float, float]]:
-        for x, y in value:
-            if not 0 <= y <= x <= 100:
-                raise ValueError(f"0 ≤ Y ≤ X ≤ 100 must hold, since th(X) is the lower threshold, not [{x:g}, {y:g}]")
-        return value
 
 
 class Row(Data):
