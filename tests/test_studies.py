@@ -92,6 +92,13 @@ def test_a_study_that_may_not_make_namespaces_says_what_it_needs(
     assert str(refused.value) == f"{name} makes network namespaces{remedy}"
 
 
+def test_transfers_at_random_loss_say_that_the_kernel_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in a table in which all have failed."""
+    monkeypatch.setattr("railyard.run.vkernel.at_hand", lambda: None)
+    with pytest.raises(UserError, match="no kernel is at hand: `make kernel` builds one"):
+        find_study("random-loss").measure("small", {"servers": {"tcp": "TCP"}})
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "sentence"),
     [

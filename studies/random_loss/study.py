@@ -15,6 +15,7 @@ from pydantic import Field
 from railyard.base.errors import UserError
 from railyard.base.paths import IN_CHECKOUT, ROOT
 from railyard.experiment.model import Strict
+from railyard.run import vkernel
 from railyard.studies.study import Data, markdown
 
 
@@ -31,6 +32,8 @@ class Measured(Data):
 def measure(settings: Settings) -> Measured:
     if not IN_CHECKOUT:
         raise UserError("the other stacks are built in the repository: use a checkout and its .venv.")
+    if vkernel.at_hand() is None:
+        raise UserError(f"{vkernel.why_not()}.")
     with tempfile.TemporaryDirectory(prefix="railyard-") as folder:
         out = Path(folder) / "loss.json"
         command = [sys.executable, "-m", "interop.loss", *settings.servers, "--out", str(out)]
