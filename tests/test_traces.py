@@ -1,11 +1,14 @@
 """Traces: reading, measuring, the library of pairs, the generator, and `railyard traces`."""
 
 import csv
+import json
 import math
 import os
+import re
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
+from textwrap import indent
 from unittest import mock
 
 import numpy as np
@@ -20,7 +23,7 @@ from railyard.traces import find_pair, list_pairs, pair_stats, read_trace, sha25
 from railyard.traces import library as library_module
 from railyard.traces import stats as stats_module
 from railyard.traces import trace as trace_module
-from railyard.traces.index import TraceIndex, read_index, write_entry
+from railyard.traces.index import TraceIndex, entry_data, read_index, write_entry
 from railyard.traces.library import SEARCH_PATH_VARIABLE
 from railyard.traces.plot import outages
 from railyard.traces.recorded import read_recorded
@@ -625,6 +628,28 @@ def test_plot_draws_all_paths_and_directions_of_a_pair_or_one_trace(tmp_path: Pa
         assert (code, err.count("\n")) == (2, 1), arguments
     delays = write(tmp_path / "delays.csv", "0,25\n1000,30\n")
     assert "a delay trace has no capacity to plot; leave out --plot." in railyard_traces("stats", str(delays), *plot)[2]
+
+
+@pytest.mark.parametrize("indented", [False, True])
+def test_an_index_keeps_its_comments_when_a_pair_is_added_or_replaced(tmp_path: Path, indented: bool) -> None:
+    library = make_library(tmp_path)
+    index = library / "index.yaml"
+    [known] = parse(load_yaml(index), TraceIndex).pairs
+    one, two = (known.model_copy(update={"name": name}) for name in ("one", "two"))
+    write_entry(library, {}, one)
+    head, between = "# mine\nschema: 1\npairs: # of 2026\n", "# the second\n"
+    written = [f"- name{entry}" for entry in re.split("^- name", index.read_text(), flags=re.MULTILINE)[1:]]
+    index.write_text(head + indent(between.join(written), "  " * indented) + "# the end")
+    text = index.read_text()
+    write_entry(library, {}, two)
+    added = indent(f"- name: two\n{written[1].partition(chr(10))[2]}", "  " * indented)
+    assert index.read_text() == text.replace("# the end", added + "# the end\n")
+    write_entry(library, {}, known.model_copy(update={"scenario": "walking"}))
+    assert index.read_text().count("#") == 4 and [pair.name for pair in read_index(index)] == [known.name, "one", "two"]
+    assert read_index(index)[0].scenario == "walking"
+    index.write_text("{schema: 1, pairs: [" + json.dumps(entry_data(known)) + "]}")
+    write_entry(library, {}, two)
+    assert [pair.name for pair in read_index(index)] == [known.name, "two"]
 
 
 def test_who_reads_an_index_while_a_pair_is_added_finds_it_whole(tmp_path: Path) -> None:

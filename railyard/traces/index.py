@@ -1,23 +1,27 @@
 """The index of a trace library, `index.yaml`: the traces of each pair, and the properties of its paths."""
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
+from textwrap import indent
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import Field
 
+from railyard.base.errors import UserError
 from railyard.base.files import write_whole, writing
 from railyard.base.models import StrictModel, Text
-from railyard.base.yamlfile import YamlDocument, document_of, load_yaml, parse, read_text
+from railyard.base.yamlfile import YamlDocument, document_of, parse, read_text
 from railyard.traces.names import DeviceName, Kind, OfAPair, PairName, QueueSpec, Recorded, Technology
 from railyard.traces.settings import LinkSettings, Value, split_files
 from railyard.traces.trace import TraceError
 
 INDEX_FILE = "index.yaml"
 MAX_BASE_RTT_MS = 60_000.0
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _HEADER = "# Trace pairs of this library; `railyard traces generate` adds to it. Fields: docs/reference/traces.md.\n"
 
 MADE_OF_SINGLES = (
@@ -181,16 +185,42 @@ def entry_data(entry: PairEntry) -> dict[str, object]:
     return data
 
 
+def _dumped(data: object) -> str:
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=110)
+
+
 def _index_bytes(index: Path, entry: PairEntry) -> bytes:
-    """The bytes of the index with the entry, which replaces one of the same name."""
-    entries = list(parse(load_yaml(index), TraceIndex).pairs) if index.is_file() else []
+    """The bytes of the index with the entry, which replaces one of the same name. All else stays as it is written,
+    comments too, unless the list is in braces and brackets."""
+    text = read_text(index) if index.is_file() else ""
+    entries = list(parse(document_of(index, text), TraceIndex).pairs) if index.is_file() else []
     names = [known.name for known in entries]
-    if entry.name in names:
-        entries[names.index(entry.name)] = entry
-    else:
-        entries.append(entry)
-    data = {"schema": 1, "pairs": [entry_data(known) for known in entries]}
-    return (_HEADER + yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=110)).encode()
+    number = names.index(entry.name) if entry.name in names else len(entries)
+    entries[number : number + 1] = [entry]
+    with suppress(yaml.YAMLError, UserError):
+        changed = _with_entry(text, number, entry) if names else ""
+        if list(parse(document_of(index, changed), TraceIndex).pairs) == entries:
+            return changed.encode()
+    return (_HEADER + _dumped({"schema": 1, "pairs": [entry_data(known) for known in entries]})).encode()
+
+
+def _with_entry(text: str, number: int, entry: PairEntry) -> str:
+    """The text of an index with an entry in place of that of the number, or after the last one."""
+    root: Any = yaml.compose(text, _LOADER)
+    pairs = next(value for key, value in root.value if key.value == "pairs")
+    lines = [f"{line}\n" for line in text.splitlines()]
+    end = _end_line(pairs.value[min(number, len(pairs.value) - 1)])
+    begin = pairs.value[number].start_mark.line if number < len(pairs.value) else end
+    made = indent(_dumped([entry_data(entry)]), " " * pairs.start_mark.column)
+    return "".join([*lines[:begin], made, *lines[end:]])
+
+
+def _end_line(node: yaml.Node) -> int:
+    """The line after a node's last value. Its own end mark is after the comments that follow."""
+    while isinstance(node, yaml.CollectionNode) and node.value and not node.flow_style:
+        last = node.value[-1]
+        node = last[1] if isinstance(last, tuple) else last
+    return int(node.end_mark.line) + (node.end_mark.column > 0)
 
 
 def write_entry(library: Path, files: dict[str, bytes], entry: PairEntry) -> list[Path]:
