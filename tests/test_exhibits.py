@@ -298,8 +298,11 @@ def test_a_claim_more_in_an_exhibits_file_is_judged(tmp_path: Path, made: Made) 
         ({"xlink+": "xlink++"}, "claim 'own-claim': there is no arm 'xlink++'"),
     ],
 )
-def test_a_claim_that_cannot_be_judged_is_refused(words: dict[str, str], says: str, tmp_path: Path, made: Made) -> None:
+def test_a_claim_that_cannot_be_judged_is_refused_before_the_plays(
+    words: dict[str, str], says: str, tmp_path: Path, made: Made
+) -> None:
     done = of_fig11(tmp_path, made, **words)
+    assert not (tmp_path / "out").exists()
     assert done.returncode == 2 and says in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 

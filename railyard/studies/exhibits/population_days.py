@@ -30,6 +30,7 @@ from railyard.studies.exhibits.population_frame import (
     text,
 )
 from railyard.studies.population.figures import RCT_QUANTILES, STALLED, Compare, Plays, improvement, increase
+from railyard.studies.population.model import ON_A_FIGURE, is_on_a_figure
 from railyard.studies.population.table import literal
 
 ALL = "all"
@@ -320,13 +321,9 @@ def _claim(frame: Frame, row: PaperClaim) -> Claim:
 
 def claims_of(frame: Frame) -> list[Claim]:
     """The rows of the exhibit's file, judged."""
-    known = (*RCT_QUANTILES, REBUFFER_RATE.name)
     for row in frame.spec.claims:
-        if row.figure not in known or row.a is None or row.b != "sp" or row.rule not in ("worse", "within"):
-            raise UserError(
-                f"{frame.spec.name}: claim '{row.id}': it takes a `figure` ({', '.join(known)}) of an arm `a` against "
-                "`b: sp` and the rule `worse` or `within`."
-            )
+        if not is_on_a_figure(row):
+            raise UserError(f"{frame.spec.name}: claim '{row.id}': {ON_A_FIGURE}")
     return [_claim(frame, row) for row in frame.spec.claims]
 
 

@@ -13,13 +13,18 @@ from railyard.base.models import Positive, Share, StrictModel
 from railyard.base.paths import EXPERIMENTS_DIR
 from railyard.base.yamlfile import FieldError, YamlDocument, load_yaml, near_miss, parse
 from railyard.experiment.model import TRANSPORT_OF_SCHEME, SchemeEntry, find_experiment
+from railyard.figures.rows import RCT_MEDIAN, RCT_P95, RCT_P99, REBUFFER_RATE
 from railyard.report.exhibit import SIZES, Size
-from railyard.studies.claims import PaperClaims
+from railyard.studies.claims import PaperClaim, PaperClaims
 from railyard.traces.draws import Draws
 from railyard.traces.names import Technology
 from railyard.traces.parameters import Lengths, MobilityModel
 from railyard.traces.presets import mobility_models
 
+CLAIMED = tuple(figure.name for figure in (RCT_MEDIAN, RCT_P95, RCT_P99, REBUFFER_RATE))
+ON_A_FIGURE = (
+    f"it takes a `figure` ({', '.join(CLAIMED)}) of an arm `a` against `b: sp` and the rule `worse` or `within`."
+)
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 
 
@@ -373,4 +378,11 @@ def load_exhibit_spec(document: YamlDocument) -> tuple[PopulationExhibit, Popula
             if arm is not None and arm not in spec.arms:
                 message = f"claim '{claim.id}': there is no arm '{arm}'; {near_miss(arm, spec.arms)}"
                 raise document.error(("claims", index), message)
+        if claim.figure is not None and not is_on_a_figure(claim):
+            raise document.error(("claims", index), f"claim '{claim.id}': {ON_A_FIGURE}")
     return spec, population
+
+
+def is_on_a_figure(claim: PaperClaim) -> bool:
+    """Whether the claim is on one figure of an arm against single path's."""
+    return claim.figure in CLAIMED and claim.a is not None and claim.b == "sp" and claim.rule in ("worse", "within")
