@@ -3,8 +3,9 @@
 import json
 import os
 import signal
+import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -175,8 +176,13 @@ class Done:
 Ended = TypeVar("Ended", Done, CompletedProcess[str])
 
 
+def run_program(command: Sequence[str | Path], **options: Any) -> CompletedProcess[str]:
+    """A program that has ended, with what it printed as text. `options`: of subprocess.run."""
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
 def good(done: Ended) -> Ended:
-    """Like the function above, for a command that must succeed."""
+    """How a program ended that must succeed."""
     assert done.returncode == 0, done.stderr
     return done
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import run_program
 from railyard.base.paths import program
 from railyard.run import vkernel
 
@@ -17,9 +18,7 @@ needs_kernel = pytest.mark.skipif(
 
 def vk(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [str(program("vkernel")), "--folder", str(folder), *arguments]
-    return subprocess.run(
-        command, env=os.environ | environment, capture_output=True, text=True, timeout=120, check=False
-    )
+    return run_program(command, env=os.environ | environment, timeout=120)
 
 
 def same_files(one: Path, other: Path) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from conftest import run_program
 from railyard.base.paths import program
 
 VIDEO_BYTES = 10_000_000
@@ -111,7 +112,7 @@ def player_command(folder: Path, port: int, *arguments: str) -> list[str | Path]
 
 def run_player(folder: Path, port: int, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = player_command(folder, port, *arguments)
-    return subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT_S + 30, check=False)
+    return run_program(command, timeout=TIME_LIMIT_S + 30)
 
 
 def wait_for_event(file: Path, name: str, limit_s: float = 20.0) -> None:

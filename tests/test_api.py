@@ -1,6 +1,5 @@
 """`import railyard as rr`: what a notebook uses."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 
 import railyard as rr
+from conftest import good, run_program
 from railyard.base.errors import UserError
 
 SETTINGS = {"player": {"bitrate": "2mbps", "duration": "2s", "chunk_bytes": "128KiB"}, "start_offset_ms": "spread"}
@@ -108,5 +108,5 @@ def test_a_notebook_completes_the_interface() -> None:
 
 def test_the_import_alone_loads_no_library() -> None:
     program = "import sys, railyard as rr; print(sorted({'numpy', 'pyarrow', 'plotly', 'pydantic'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = good(run_program([sys.executable, "-c", program]))
     assert done.stdout == "[]\n"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Done
+from conftest import Done, run_program
 from in_process import railyard
 from railyard.base import yamlfile
 from railyard.base.errors import UserError
@@ -77,7 +77,7 @@ def run_yaml(
     if not prefix:
         return railyard(*arguments)
     command = [*prefix, sys.executable, "-m", "railyard", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return run_program(command, timeout=60)
 
 
 @pytest.mark.parametrize(
@@ -324,18 +324,14 @@ def test_no_permission_for_namespaces_and_tun_is_one_sentence(programs: None, tm
 
 def program(*command: str) -> subprocess.CompletedProcess[str]:
     name, *arguments = command
-    return subprocess.run([str(BIN / name), *arguments], capture_output=True, text=True, check=False, timeout=60)
+    return run_program([str(BIN / name), *arguments], timeout=60)
 
 
 def mpshell(*arguments: str) -> subprocess.CompletedProcess[str]:
     """mpshell in a network namespace of its own, in which nothing but `lo` may be left when it has ended."""
     script = '"$@"; status=$?; tail -n +3 /proc/net/dev | cut -d: -f1; exit $status'
-    done = subprocess.run(
-        ["unshare", "--net", "--", "/bin/sh", "-c", script, "sh", str(BIN / "mpshell"), *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
+    done = run_program(
+        ["unshare", "--net", "--", "/bin/sh", "-c", script, "sh", str(BIN / "mpshell"), *arguments], timeout=60
     )
     assert done.stdout.split() == ["lo"], done.stdout
     return done
@@ -376,10 +372,7 @@ def test_mpshell_without_permission_says_so(library: Path, tmp_path: Path) -> No
         for file in public.iterdir():
             file.chmod(0o755)
         nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]
-        done = subprocess.run(
-            [*nobody, str(public / "mpshell"), "--path", path_option(public), "--", "true"],
-            capture_output=True, text=True, check=False, timeout=60,
-        )  # fmt: skip
+        done = run_program([*nobody, str(public / "mpshell"), "--path", path_option(public), "--", "true"], timeout=60)
         one_sentence(done, "mpshell", "run mpshell as root, or with --virtual")
     finally:
         shutil.rmtree(public)

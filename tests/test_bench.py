@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 
+from conftest import good, run_program
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, program
 from railyard.run.children import make_environment
@@ -22,7 +23,7 @@ REQUESTS = 60
 
 def requests_phase(connections: int) -> dict[str, float]:
     command = [str(program("endpoint-bench")), str(connections), str(REQUESTS)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    done = good(run_program(command, timeout=60))
     phase: dict[str, float] = json.loads(done.stdout)["requests"]
     return phase
 
@@ -36,10 +37,10 @@ def test_a_request_takes_as_many_packets_of_one_connection_as_of_many() -> None:
 
 @pytest.mark.parametrize("keys", [[], ["loss=1"], ["nat=timeout=30000", "queue=droptail:packets=2"]])
 def test_the_bench_of_links_sends_what_it_is_told(keys: list[str]) -> None:
-    done = subprocess.run([str(program("link-bench")), "100", *keys], capture_output=True, text=True, check=True)
+    done = good(run_program([str(program("link-bench")), "100", *keys]))
     departed = {"": 100, "loss=1": 0}.get("".join(keys), 40)  # two of five at a time
     assert json.loads(done.stdout) == {"arrived": 100, "departed": departed, "inside": 0}
-    wrong = subprocess.run([str(program("link-bench")), "1", "x=1"], capture_output=True, text=True, check=False)
+    wrong = run_program([str(program("link-bench")), "1", "x=1"])
     assert wrong.returncode == 2 and '"x" is not one of up=TRACE' in wrong.stderr
 
 
@@ -122,7 +123,7 @@ def test_an_ordinary_build_replaces_a_simulator_that_was_linked_fast(tmp_path: P
     def is_linked(fast: str) -> bool:
         link = "LINK=@touch $@ && echo linked"
         command = ["make", "-s", f"BIN={tmp_path}", f"FAST_LINK={fast}", link, f"{tmp_path}/xlink-sim"]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, env=environment)
+        done = good(run_program(command, cwd=ROOT, env=environment))
         return "linked" in done.stdout
 
     assert [is_linked(fast) for fast in ("1", "1", "", "", "1")] == [True, False, True, False, False]

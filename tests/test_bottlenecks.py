@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from conftest import run_program
 from railyard.arenas.sim import ARENA, job
 from railyard.base.errors import UserError
 from railyard.base.paths import program
@@ -180,6 +181,6 @@ def test_jobs_are_refused_in_a_sentence(tmp_path: Path) -> None:
         document = {"scheme": "sp", "time_limit_s": 5, "player": video, "paths": paths, "bottlenecks": [core]} | members
         (tmp_path / "job.json").write_text(json.dumps(document))
         command = [str(program("xlink-sim")), str(tmp_path / "job.json"), "--out", str(tmp_path / "out")]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        done = run_program(command, timeout=60)
         assert done.returncode == 2
         assert words in done.stderr

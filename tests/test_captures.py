@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import struct
-import subprocess
 import zipfile
 from collections import Counter
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import dpkt
 import pytest
 
-from conftest import good
+from conftest import good, run_program
 from in_process import railyard
 from kernel_machine import needs_kernel
 from railyard.base.errors import UserError
@@ -47,7 +46,7 @@ def fields(file: Path, *names: str) -> list[list[str]]:
     """The fields of each packet that tshark decrypts with the keys in the file alone."""
     options = [word for name in names for word in ("-e", name)]
     command = ["tshark", "-r", str(file), "-d", "udp.port==4433,quic", "-o", "ip.check_checksum:TRUE", "-T", "fields"]
-    done = subprocess.run([*command, *options], capture_output=True, text=True, check=True, timeout=60)
+    done = good(run_program([*command, *options], timeout=60))
     return [line.split("\t") for line in done.stdout.splitlines()]
 
 

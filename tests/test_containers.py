@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from conftest import good
+from conftest import good, run_program
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
 from railyard.experiment.model import load_experiment
@@ -225,8 +225,8 @@ esac
     docker.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert containers.git_state() == {"revision": None, "dirty": None}, "images of before"
-    good(subprocess.run([DOCKER / "build.sh", "railyard/base", "client"], capture_output=True, text=True, check=False))
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
+    good(run_program([DOCKER / "build.sh", "railyard/base", "client"]))
+    head = good(run_program(["git", "rev-parse", "HEAD"], cwd=ROOT))
     state = containers.git_state()
     assert state["revision"] == head.stdout.strip() and state["dirty"] in (True, False)
     (tmp_path / "label").write_text("0123 with changes\n")
@@ -291,7 +291,7 @@ def test_everything_that_the_images_copy_is_in_the_build_context() -> None:
 def sources_of_a_first_build(root: Path) -> set[str]:
     """The files that make compiles if nothing is built yet."""
     command = ["make", "--dry-run", "OUT=none", "BIN=none/bin", "build"]
-    done = good(subprocess.run(command, cwd=root, capture_output=True, text=True, check=False))
+    done = good(run_program(command, cwd=root))
     sources = set(re.findall(r'echo "CC   (\S+)"', done.stdout))
     assert "emulator/mpshell/main.c" in sources
     return sources

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from conftest import run_program
 from quic_programs import Server, events, read_jsonl
 from railyard.base.paths import program
 from waiting import is_running, wait_until
@@ -246,7 +247,7 @@ def test_what_reaches_a_wrong_worker_is_passed_on_and_answered_by_the_right_one(
 
 
 def one_sentence(arguments: Sequence[str | Path], *words: str) -> None:
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=20, check=False)
+    done = run_program(arguments, timeout=20)
     assert done.returncode == 2
     lines = done.stderr.strip().splitlines()
     assert len(lines) == 1, done.stderr

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from conftest import good
+from conftest import good, run_program
 from railyard.base.paths import EXPERIMENTS_DIR, ROOT
 from railyard.experiment.model import load_experiment
 from railyard.run import containers
@@ -36,7 +36,7 @@ KS_LIMIT = 0.4
 
 
 def docker(*words: str, timeout: float = 60) -> str:
-    done = good(subprocess.run(["docker", *words], capture_output=True, text=True, timeout=timeout, check=False))
+    done = good(run_program(["docker", *words], timeout=timeout))
     return done.stdout.strip()
 
 
@@ -47,7 +47,7 @@ def ours() -> list[str]:
 
 def railyard(*arguments: str, timeout: float = 900) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "railyard", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout)
+    return run_program(command, timeout=timeout)
 
 
 @pytest.fixture(scope="module")
@@ -267,7 +267,7 @@ def compose_program() -> list[str] | None:
 
 
 def run(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=360, check=False)
+    return run_program(command, env=environment, timeout=360)
 
 
 @pytest.mark.timeout(400)

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 import yaml
 
 import reference_pages as reference
+from conftest import good, run_program
 from railyard import __version__
 from railyard.base.declared import FILE as SETTINGS_FILE
 from railyard.base.paths import ROOT, programs_dir
@@ -111,14 +111,14 @@ def test_every_page_lies_in_one_of_the_five_folders() -> None:
 
 
 def test_the_readme_says_what_is_in_every_folder() -> None:
-    done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=20)
+    done = good(run_program(["git", "ls-files"], cwd=ROOT, timeout=20))
     folders = {name.split("/")[0] for name in done.stdout.splitlines() if "/" in name and not name.startswith(".")}
     layout = (ROOT / "README.md").read_text(encoding="utf-8").split("## Layout")[1]
     assert folders <= set(re.findall(r"`(\w+)/`", layout))
 
 
 def test_pages_that_code_and_messages_name_exist() -> None:
-    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=20)
+    done = good(run_program(["git", "ls-files", "-z"], cwd=ROOT, timeout=20))
     for name in filter(None, done.stdout.split("\0")):
         file = ROOT / name
         if not file.is_file() or file.suffix not in (".c", ".h", ".py", ".sh", ".yaml", ".yml", ".toml"):

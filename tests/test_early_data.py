@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import sim_program
+from conftest import run_program
 from quic_programs import Server, events, player_command, read_jsonl
 from railyard.base.paths import program
 from railyard.traces import find_pair
@@ -68,7 +69,7 @@ def test_a_session_that_cannot_be_written_is_said_and_what_was_fetched_counts(tm
                 tmp_path, server.port, "--scheme", "sp", "--path", "wifi:127.0.0.1", "--duration", "1"
             )
         command += ["--insecure", "--session", file]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = run_program(command, timeout=60)
     assert done.stderr.splitlines() == [f"{name}: cannot write the session to {file}: No such file or directory."]
     assert done.returncode == 0
 

@@ -1,12 +1,11 @@
 """TCP flows of the kernel as others' traffic: in the kernel arena, and in an experiment's YAML."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from conftest import good
+from conftest import good, run_program
 from in_process import railyard
 from kernel_machine import needs_kernel, same_files, vk
 from mpshell_program import MPSHELL
@@ -160,7 +159,7 @@ def test_settings_become_keys_of_mpshell_that_it_takes() -> None:
         "cc=newreno,via=core,rate=20mbps,delay=2.5,direction=up,count=1,from=1234.567,to=7200,size=1000000,pause=500"
     )
     words = ["--path", "a:rate=9mbps,delay=5", "--bottleneck", "core:rate=9mbps", "--flow", f"f:{settings.keys()}"]
-    done = subprocess.run([MPSHELL, *words, "--lend-outside", "x"], capture_output=True, text=True, check=False)
+    done = run_program([MPSHELL, *words, "--lend-outside", "x"])
     assert "--lend-outside takes no --path" in done.stderr  # so it had read the flow
 
 

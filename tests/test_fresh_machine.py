@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import run_program
 from kernel_machine import children_of, gone
 from railyard.base.paths import ROOT
 
@@ -34,7 +35,7 @@ def test_a_target_that_make_does_not_have_is_refused_before_a_machine_is_made() 
 
 @pytest.mark.privileged
 def test_where_no_machine_can_be_made_a_sentence_says_so_and_the_exit_code_is_125() -> None:
-    done = subprocess.run([SCRIPT, "test"], env=os.environ | NOWHERE, capture_output=True, text=True, check=False)
+    done = run_program([SCRIPT, "test"], env=os.environ | NOWHERE)
     assert done.returncode == 125
     [line] = done.stderr.splitlines()
     assert "/proc/railyard cannot be written" in line and "RAILYARD_MACHINES" in line
@@ -47,9 +48,7 @@ def test_ci_tests_on_the_machine_itself_and_says_why_where_no_other_can_be_made(
         shutil.copytree(ROOT / folder, tmp_path / folder)
     (tmp_path / "Makefile").write_text(MAKEFILE)
     environment = os.environ | NOWHERE | {"STATUS": str(status)}
-    done = subprocess.run(
-        [tmp_path / ".ci" / "run"], env=environment, capture_output=True, text=True, check=False, timeout=60
-    )
+    done = run_program([tmp_path / ".ci" / "run"], env=environment, timeout=60)
     assert done.returncode == status
     [reason] = [line for line in done.stdout.splitlines() if line.startswith("ci: on this machine")]
     assert "/proc/railyard cannot be written" in reason
@@ -73,12 +72,9 @@ def test_the_machine_has_make_and_git_and_nothing_of_this_one(tmp_path: Path) ->
     )
     subprocess.run(["chown", "--recursive", "nobody", tmp_path / "tree"], check=True)
     machines = tmp_path / "machines"
-    done = subprocess.run(
+    done = run_program(
         [tmp_path / "tree" / "scripts" / "fresh-machine.sh", "look,fails"],
         env=os.environ | {"RAILYARD_MACHINES": str(machines)},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 2, done.stderr  # make's, of a target that failed
     assert "make fails failed" in done.stderr

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
+from conftest import good, run_program
 from kernel_machine import gone
 from railyard.base.paths import ROOT
 from railyard.gate import build
@@ -52,13 +53,10 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def gate(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return run_program(
         [sys.executable, "-m", "railyard", "gate", *arguments],
         cwd=tree,
         env=os.environ | {"PYTHONPATH": str(tree)},
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=280,
     )
 
@@ -225,7 +223,7 @@ def test_git_bisect_finds_the_commit_by_the_gates_exit_code(clone: Path, tmp_pat
     recipe = page.split("<!-- test: bisect -->\n```sh\n")[1].split("```")[0]
 
     def git(*words: str) -> str:
-        done = subprocess.run([*GIT, "-C", str(clone), *words], check=True, capture_output=True, text=True)
+        done = good(run_program([*GIT, "-C", str(clone), *words]))
         return done.stdout.strip()
 
     good = git("rev-parse", "HEAD")
@@ -244,9 +242,7 @@ def test_git_bisect_finds_the_commit_by_the_gates_exit_code(clone: Path, tmp_pat
     words = recipe.replace("--baseline GOOD", f"--baseline GOOD --suite {suite}").replace("GOOD", good)
     path = {"PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(clone)}
     try:
-        done = subprocess.run(
-            ["sh", "-ec", words], cwd=clone, env=os.environ | path, capture_output=True, text=True, check=False
-        )
+        done = run_program(["sh", "-ec", words], cwd=clone, env=os.environ | path)
         assert done.returncode == 0, done.stdout + done.stderr
         assert re.search(r"^[0-9a-f]{40} is the first bad commit$(?s:.*?)^    Slower path$", done.stdout, re.MULTILINE)
     finally:
@@ -320,7 +316,7 @@ def test_the_project_may_be_a_folder_of_a_larger_repository(tmp_path: Path) -> N
         changed.touch()
     code = "from railyard.gate import build; print(build.baseline('HEAD').program, *build.changed_since('HEAD'))"
     command, environment = [sys.executable, "-c", code], os.environ | {"PYTHONPATH": str(tree)}
-    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    done = run_program(command, cwd=tree, env=environment)
     assert re.search(r"/build/gate/[0-9a-f]{40}/project/build/bin/xlink-sim new$", done.stdout), done.stderr
 
 
@@ -348,9 +344,7 @@ def test_a_tree_that_does_not_compile_is_one_sentence(clone: Path) -> None:
 def test_the_workflow_for_pull_requests_uses_options_that_there_are() -> None:
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "railyard-gate.yml").read_text())
     [command] = [step["run"] for step in workflow["jobs"]["gate"]["steps"] if "railyard gate" in step.get("run", "")]
-    help_text = subprocess.run(
-        [sys.executable, "-m", "railyard", "gate", "--help"], capture_output=True, text=True, check=True
-    ).stdout
+    help_text = good(run_program([sys.executable, "-m", "railyard", "gate", "--help"])).stdout
     options = [word for word in command.split() if word.startswith("--")]
     assert options == ["--baseline", "--junit", "--markdown"]
     assert all(option in help_text for option in options)

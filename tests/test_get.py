@@ -16,7 +16,7 @@ from aioquic.asyncio.protocol import QuicConnectionProtocol
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import QuicEvent, StopSendingReceived, StreamDataReceived, StreamReset
 
-from conftest import good
+from conftest import good, run_program
 from quic_programs import Server, events, read_jsonl, synthetic
 from railyard.base.paths import program
 from small_disk import small_disk
@@ -37,7 +37,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def get(port: int, *arguments: str | Path, names: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
     urls = [f"https://127.0.0.1:{port}/{name}" for name in names]
     command: list[str | Path] = [program("xlink-get"), "--insecure", "--time-limit", "30", *arguments, *urls]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return run_program(command, timeout=60)
 
 
 @pytest.mark.parametrize("alpn", ["h3", "hq-interop"])
@@ -146,7 +146,7 @@ def test_options_may_follow_urls_and_the_folder_is_made(tmp_path: Path, root: Pa
     with Server(tmp_path, "--root", str(root)) as server:
         url = f"https://127.0.0.1:{server.port}"
         words: list[str | Path] = [f"{url}/small", "--insecure", f"{url}/big", "--dir", tmp_path / "new"]
-        done = subprocess.run([program("xlink-get"), *words], capture_output=True, text=True, timeout=60, check=False)
+        done = run_program([program("xlink-get"), *words], timeout=60)
     assert done.returncode == 0, done.stderr
     assert sorted(file.name for file in (tmp_path / "new").iterdir()) == ["big", "small"]
 
@@ -175,7 +175,7 @@ def test_in_mpshell_a_multipath_scheme_takes_all_paths_and_another_one_says_so(t
     def fetch(*options: str) -> subprocess.CompletedProcess[str]:
         words = f"{program('xlink-get')} https://$MPSHELL_GATEWAY:{server.port}/synthetic/{BIG_BYTES} --insecure "
         command: list[str | Path] = [program("mpshell"), *MPSHELL, words + " ".join(options)]
-        return good(subprocess.run(command, capture_output=True, text=True, timeout=60, check=False))
+        return good(run_program(command, timeout=60))
 
     with Server(tmp_path, "--scheme", "vanilla-mp", address="0.0.0.0") as server:  # noqa: S104
         both = fetch("--scheme", "vanilla-mp", "--out", str(tmp_path / "get.jsonl"))
@@ -278,6 +278,6 @@ def test_a_full_disk_is_told_once_and_ends_the_program(tmp_path: Path) -> None:
     ["https://@:4433", "https://host/x#part", "https://me@host/x", "https:///x", "http://host/x", "https://h:99999/"],
 )
 def test_a_url_of_another_form_is_one_sentence(url: str) -> None:
-    done = subprocess.run([program("xlink-get"), "--insecure", url], capture_output=True, text=True, check=False)
+    done = run_program([program("xlink-get"), "--insecure", url])
     sentence = f"xlink-get: '{url}' is no URL of the form https://HOST[:PORT]/PATH.\n"
     assert (done.returncode, done.stderr) == (2, sentence)

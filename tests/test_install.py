@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import good, run_program
 from railyard.base import paths
 from railyard.experiment.arenas import ARENAS, load
 
@@ -56,7 +57,7 @@ class Installed:
 
 
 def _output(*command: str, env: dict[str, str] | None = None) -> str:
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    done = run_program(command, cwd=ROOT, env=env)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
     return done.stdout
 
@@ -109,7 +110,7 @@ def _pages(installed: Installed) -> list[Path]:
 
 def _formatted(page: Path, columns: int) -> subprocess.CompletedProcess[str]:
     command = ["groff", "-ww", "-man", "-Tutf8", "-P-c", "-P-b", "-P-u", f"-rLL={columns}n", str(page)]
-    return subprocess.run(command, capture_output=True, text=True, check=True)
+    return good(run_program(command))
 
 
 def _help(installed: Installed, program: str) -> str:
@@ -261,7 +262,7 @@ def test_the_examples_refuse_a_number_that_is_none(installed: Installed, example
     for name, number in (("download", "-5"), ("download", "10x"), ("datagrams", "-5"), ("datagrams", "x")):
         command = [str(examples / name), "127.0.0.1:1", number, "127.0.0.1"]
         environment = {"LD_LIBRARY_PATH": str(installed.lib)}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=20)
+        done = run_program(command, env=environment, timeout=20)
         assert (done.returncode, done.stderr) == (2, f"'{number}' is not a number from 1 on.\n")
 
 
@@ -269,7 +270,7 @@ def test_the_examples_refuse_a_number_that_is_none(installed: Installed, example
 def test_a_folder_that_cannot_be_installed_into_is_refused(folders: list[str]) -> None:
     """Half of a name with a space was made, and a relative prefix is in no .pc file that helps."""
     command = ["make", "-s", "install", *folders]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    done = run_program(command, cwd=ROOT, timeout=300)
     assert done.returncode == 2
     assert "make install: PREFIX takes an absolute folder without spaces, DESTDIR no spaces; not" in done.stderr
     assert not (ROOT / "tree").exists()

@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from conftest import good
+from conftest import good, run_program
 from interop.relay import Plan, Seen
 from interop.relay import start as start_relay
 from quic_programs import (
@@ -182,7 +182,7 @@ def load(folder: Path, port: int, *arguments: str) -> subprocess.CompletedProces
     where = ["--server", f"127.0.0.1:{port}", "--path", "127.0.0.1", "--scheme", "sp", "--url", VIDEO_URL]
     command: list[str | Path] = [program("xlink-load"), *where, "--connections", "2", "--time-limit", "20", *arguments]
     command += ["--out", folder / "load.jsonl"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return run_program(command, timeout=60)
 
 
 def test_load_verifies_the_servers_certificate_unless_told_not_to(

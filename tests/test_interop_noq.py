@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from conftest import good
+from conftest import good, run_program
 from quic_programs import VIDEO_BYTES, VIDEO_URL, Child, Server, player_summary, run_player, synthetic
 from railyard.base.paths import ROOT
 from test_interop import self_signed
@@ -34,7 +33,7 @@ def peer() -> Path:
 
 def get(peer: Path, server: Server, *options: str) -> dict[str, Any]:
     command: list[str | Path] = [peer, "get", f"127.0.0.1:{server.port}", VIDEO_URL, *options]
-    done = good(subprocess.run(command, capture_output=True, text=True, timeout=120, check=False))
+    done = good(run_program(command, timeout=120))
     result: dict[str, Any] = json.loads(done.stdout)
     assert (result["bytes"], result["sha256"]) == (VIDEO_BYTES, SHA_256)
     assert result["multipath"]

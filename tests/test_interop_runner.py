@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from conftest import good, run_program
 from quic_programs import Child
 from railyard.base.paths import ROOT, program
 
@@ -110,10 +111,7 @@ def record(folder: Path, options: tuple[str, ...]) -> None:
                 ]
                 client += [word for address in connect for word in ("--connect", address)]
                 client += ["--keylog", folder / "keys.log", "--dir", folder / "downloads", *options]
-                done = subprocess.run(
-                    [*client, "https://server46:443/file"], capture_output=True, text=True, timeout=60, check=False
-                )
-                assert done.returncode == 0, done.stderr
+                good(run_program([*client, "https://server46:443/file"], timeout=60))
     shutil.copy(capture, folder / "sim" / "trace_node_right.pcap")
 
 
@@ -144,7 +142,7 @@ def test_a_case_accepts_what_it_is_about_and_nothing_less(
 ) -> None:
     script = ROOT / "tests" / "interop" / "runner_check.py"
     command: list[str | Path] = [PYTHON, script, RUNNER, case, recordings[recording]]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    done = run_program(command, timeout=200)
     assert done.stdout.strip() == verdict, done.stderr
     assert problem in done.stderr
 
@@ -182,14 +180,7 @@ def test_the_runner_passes_our_image_in_its_cases_and_in_ours(tmp_path: Path) ->
     command: list[str | Path] = [PYTHON, script, "-s", "xlink", "-c", "xlink", "-t", ",".join(names)]
     command += ["-l", logs, "-j", result]
     try:
-        done = subprocess.run(
-            command,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=800,
-        )
+        done = run_program(command, env=environment, timeout=800)
     finally:
         subprocess.run(["docker", "compose", "down"], env=environment, cwd=RUNNER, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from conftest import good
+from conftest import good, run_program
 from in_process import railyard
 from kernel_machine import children_of, gone, name_of, needs_kernel, same_files, vk
 from railyard.arenas import kernel
@@ -428,15 +428,7 @@ open("written", "w").write(os.environ["MPSHELL_PATHS"])
     for name in ("one", "other"):
         (tmp_path / "here").mkdir()
         words = [str(program("mpshell")), "--virtual", *paths, "--log-dir", "logs", "--seed", "4", "--"]
-        done = subprocess.run(
-            [*words, sys.executable, "-c", command],
-            cwd=tmp_path / "here",
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+        done = good(run_program([*words, sys.executable, "-c", command], cwd=tmp_path / "here", timeout=100))
         assert done.stdout.startswith(f"{tmp_path / 'here'}\n")
         (tmp_path / "here" / "stdout").write_text(done.stdout)
         (tmp_path / "here").rename(tmp_path / name)
@@ -584,7 +576,7 @@ def test_every_scheme_on_every_pair_gives_the_same_bytes_three_times(kind: str, 
         try:
             command = [sys.executable, "-m", "railyard", "run", str(readable / "every.yaml"), "--fresh"]
             command = [*user.words, *command, "--out", str(readable / name)]
-            done = subprocess.run(command, env=user.environment, capture_output=True, text=True, check=False)
+            done = run_program(command, env=user.environment)
         finally:
             for loop in loops:
                 loop.kill()
@@ -607,15 +599,13 @@ def test_an_ordinary_user_without_capabilities_runs_mpshell_inside(readable: Pat
     nobody = as_nobody(readable)
     mpshell = [str(program("mpshell")), "--path", "a:up=12mbps,down=12mbps,delay=20"]
     inner = ["/bin/sh", "-c", "/bin/id -u >who; /bin/ip -br addr >addresses"]
-    done = subprocess.run(
-        [*nobody.words, str(program("vkernel")), "--folder", str(readable), "--", *mpshell, "--", *inner],
-        env=nobody.environment,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
+    good(
+        run_program(
+            [*nobody.words, str(program("vkernel")), "--folder", str(readable), "--", *mpshell, "--", *inner],
+            env=nobody.environment,
+            timeout=100,
+        )
     )
-    assert done.returncode == 0, done.stderr
     assert (readable / "who").read_text() == "0\n"  # inside it is root, with no right over the host
     assert (readable / "who").stat().st_uid == NOBODY
     assert " 100.64.0.2/30 " in (readable / "addresses").read_text(), "the address is the simulator's"
@@ -637,10 +627,7 @@ def test_a_run_whose_keys_another_user_has_is_done_again(readable: Path) -> None
             "--out",
             str(readable / name),
         ]
-        done = subprocess.run(
-            [*user.words, *command], env=user.environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
+        good(run_program([*user.words, *command], env=user.environment))
     one, two = (readable / name / "runs" / "subway-1--xlink--s1" for name in ("one", "two"))
     assert (one / "player.keys").stat().st_mode & 0o077 == 0
     assert same_files(one, two) == ["run.json"]

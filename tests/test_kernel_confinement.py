@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Done, good
+from conftest import Done, good, run_program
 from in_process import railyard
 from kernel_machine import needs_kernel, vk
 from railyard.base.paths import program
@@ -92,9 +92,7 @@ def attack(folder: Path, victim: Path, *before: str, **environment: str) -> subp
     (folder / "attack.py").write_text(ATTACK)
     inside = [sys.executable, "attack.py", str(victim), str(os.getpid())]
     command = [*before, str(program("vkernel")), "--folder", str(folder), "--", *inside]
-    return subprocess.run(
-        command, env=os.environ | environment, capture_output=True, text=True, timeout=120, check=False
-    )
+    return run_program(command, env=os.environ | environment, timeout=120)
 
 
 def test_a_program_that_is_root_inside_changes_nothing_outside_of_its_folder(tmp_path: Path, outside: Path) -> None:
@@ -176,7 +174,7 @@ def test_a_user_without_rights_is_confined_as_well(outside: Path) -> None:
         str(outside / "victim"),
     ]
     own = {"RAILYARD_KERNEL": str(outside / "linux"), "HOME": "/"}
-    done = subprocess.run(command, env=os.environ | own, capture_output=True, text=True, timeout=120, check=False)
+    done = run_program(command, env=os.environ | own, timeout=120)
     assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
     assert facts_of(outside / "victim") == before
     assert (folder / "file").stat().st_uid == 65534

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import run_program
 from railyard.base.paths import program
 from railyard.run import fidelity, probe
 from railyard.run.lateness import Chain, Lateness, added, on_endpoints
@@ -112,9 +113,7 @@ def test_waiting_for_a_quiet_machine_ends_with_its_budget(monkeypatch: pytest.Mo
 
 
 def test_a_probe_runs_alone() -> None:
-    done = subprocess.run(
-        [str(program("mpshell")), "--probe", "1", "--", "true"], capture_output=True, text=True, check=False
-    )
+    done = run_program([str(program("mpshell")), "--probe", "1", "--", "true"])
     assert (done.returncode, done.stderr) == (2, "mpshell: --probe takes no --path and no COMMAND; run it alone\n")
 
 

@@ -1,11 +1,10 @@
 """Light traces: folders of CellReplay and LeoReplayer become pairs, which the simulator and mpshell read."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from conftest import good
+from conftest import good, run_program
 from in_process import railyard
 from railyard.base.paths import programs_dir
 from railyard.results.oracle import paths_of_run
@@ -84,7 +83,7 @@ def test_mpshell_takes_the_same_settings(recordings: Path) -> None:
     missing = recordings / "none"
     path = f"lte:up=12mbps,down=12mbps,light-trace={missing}"
     command = [str(programs_dir() / "mpshell"), "--path", path, "--", "true"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_program(command)
     assert (done.returncode, f"light-trace: {missing}: cannot read" in done.stderr) == (2, True), done.stderr
 
 

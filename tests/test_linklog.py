@@ -207,8 +207,7 @@ def test_the_figures_of_a_run_are_the_counters_of_its_links(tmp_path: Path) -> N
 
 def test_link_stats_prints_a_table_or_json_of_files_and_directories(tmp_path: Path) -> None:
     file = log_file(tmp_path)
-    table = railyard("link-stats", str(file))
-    assert table.returncode == 0, table.stderr
+    table = good(railyard("link-stats", str(file)))
     for text in ("by-hand.down", "34.7%", "1 (20.00%)"):
         assert text in table.stdout
     (row,) = json.loads(railyard("link-stats", "--format", "json", str(tmp_path)).stdout)
@@ -230,8 +229,7 @@ def test_link_stats_plots_a_log_of_one_instant_without_a_warning(tmp_path: Path)
 def test_link_stats_plots_every_format_and_equal_logs_give_equal_svg(tmp_path: Path) -> None:
     file = log_file(tmp_path)
     for name, magic in (("a.svg", b"<?xml"), ("a.png", b"\x89PNG"), ("a.html", b"<!doctype html>")):
-        done = railyard("link-stats", str(file), str(file), "--bin-ms", "20", "--plot", str(tmp_path / name))
-        assert done.returncode == 0, done.stderr
+        good(railyard("link-stats", str(file), str(file), "--bin-ms", "20", "--plot", str(tmp_path / name)))
         assert (tmp_path / name).read_bytes().startswith(magic)
     svg = (tmp_path / "a.svg").read_text()
     figures = "by-hand.down: capacity 0.60, ingress 0.27, egress 0.21 Mbps; utilisation 34.7%; 1 packet dropped"

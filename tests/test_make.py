@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import good
+from conftest import good, run_program
 from railyard.base.paths import ROOT
 from railyard.run.children import make_environment
 
@@ -20,7 +20,7 @@ MOVED = re.findall(r"^NOW_(\S+) := (\S+) (.*)$", MAKEFILE, re.MULTILINE)
 def make(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """As from a shell, also where `make test` runs these tests."""
     environment = make_environment() | variables
-    return subprocess.run(["make", *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    return run_program(["make", *words], cwd=ROOT, env=environment)
 
 
 def explained() -> dict[str, set[str]]:
@@ -122,6 +122,6 @@ def test_variables_of_the_environment_change_no_target(shell: Path) -> None:
 @pytest.mark.parametrize("limits", [("1h", "-1"), ("60", "many")])
 def test_fuzzing_takes_no_limit_that_is_no_number(limits: tuple[str, str]) -> None:
     command = [str(ROOT / "scripts" / "fuzz.sh"), "run", "frame", *limits]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_program(command)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("fuzz: SECONDS takes a number of seconds")

@@ -2,7 +2,6 @@
 
 import hashlib
 import socket
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conftest import good
+from conftest import good, run_program
 from mpshell_program import (
     FLOOD_RECEIVER,
     MPSHELL,
@@ -293,12 +292,8 @@ def test_works_from_a_fresh_network_namespace_and_inside_another_mpshell(trace: 
 """
     client = [sys.executable, "-c", PING, "7777", "3", "gateway"]
     for outside in (["unshare", "--net"], [str(MPSHELL), *path_option("out", trace), "--"]):
-        result = subprocess.run(
-            [*outside, "setsid", "sh", "-c", script, sys.executable, echo_server, *inner, *client],
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
+        result = run_program(
+            [*outside, "setsid", "sh", "-c", script, sys.executable, echo_server, *inner, *client], timeout=TIMEOUT_S
         )
         lines = result.stdout.splitlines()
         assert lines[-1:] == ["status 0"], result.stderr

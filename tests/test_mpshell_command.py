@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import good
+from conftest import good, run_program
 from mpshell_program import (
     MPSHELL,
     TIMEOUT_S,
@@ -68,13 +68,10 @@ def test_exit_status_is_the_commands(trace: Path, command: list[str], status: in
 
 
 def test_standard_streams_and_open_descriptors_are_the_callers(trace: Path) -> None:
-    result = subprocess.run(
-        [MPSHELL, *path_option("wifi", trace), "--", "sh", "-c", "cat; echo err >&2"],
-        input="in",
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=True,
+    result = good(
+        run_program(
+            [MPSHELL, *path_option("wifi", trace), "--", "sh", "-c", "cat; echo err >&2"], input="in", timeout=TIMEOUT_S
+        )
     )
     assert (result.stdout, result.stderr) == ("in", "err\n")
     reader, writer = os.pipe()
@@ -285,7 +282,7 @@ def test_without_permission_it_says_so(trace: Path) -> None:
         copy = directory / "12mbps.trace"
         copy.write_bytes(trace.read_bytes())
         command = [*nobody, str(MPSHELL), *path_option("wifi", copy), "--", "true"]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        result = run_program(command, timeout=TIMEOUT_S)
     assert result.returncode == 2
     assert result.stderr.startswith("mpshell: no permission for TUN")
     assert result.stderr.count("\n") == 1

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import good
+from conftest import good, run_program
 from railyard.base.paths import programs_dir
 from waiting import wait_until
 
@@ -71,7 +71,7 @@ def lender(socket_file: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 def run_inside(socket_file: Path, *options: str, command: list[str]) -> subprocess.CompletedProcess[str]:
     line = [*NAMESPACE, *ONLY_NET_ADMIN, mpshell(), "--outside", str(socket_file), *PATHS, *options, "--", *command]
-    return subprocess.run(line, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    return run_program(line, timeout=LIMIT_S)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -23,7 +23,7 @@ import dpkt
 import pytest
 
 import mpshell_program
-from conftest import good
+from conftest import good, run_program
 from mpshell_program import (
     FLOOD_RECEIVER,
     MPSHELL,
@@ -121,7 +121,7 @@ def round_trip(shell: subprocess.Popen[str]) -> float | None:
 
 
 def tell(place: Path, *command: str) -> tuple[int, dict[str, Any]]:
-    result = subprocess.run([CONTROL_CLIENT, place, *command], capture_output=True, text=True, timeout=10, check=False)
+    result = run_program([CONTROL_CLIENT, place, *command], timeout=10)
     loaded: dict[str, Any] = json.loads(result.stdout)
     return result.returncode, loaded
 
@@ -294,7 +294,7 @@ def test_a_capture_keeps_as_much_of_a_packet_as_asked(trace: Path, tmp_path: Pat
 
 def test_live_draws_on_a_terminal_and_writes_lines_elsewhere(trace: Path) -> None:
     options = [str(MPSHELL), *path_option("wifi", trace), "--live", "--", "sleep", "1.3"]
-    plain = subprocess.run(options, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+    plain = good(run_program(options, timeout=TIMEOUT_S))
     assert plain.stdout == ""
     awake, *lines = plain.stderr.splitlines()
     assert awake.startswith("mpshell: ")
@@ -448,9 +448,7 @@ def test_nat_reaches_beyond_nested_shells_and_cleans_up_after_a_killed_one() -> 
     if shutil.which("iptables") is None:
         pytest.skip("needs iptables")
     script = NAT.format(flow=FLOW, mpshell=MPSHELL)
-    result = subprocess.run(
-        ["unshare", "--net", "sh", "-c", script], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-    )
+    result = run_program(["unshare", "--net", "sh", "-c", script], timeout=TIMEOUT_S)
     if "iptables" in result.stderr:
         pytest.skip(f"iptables does not work here: {result.stderr}")
     lines = result.stdout.splitlines()

@@ -3,13 +3,13 @@
 import json
 import os
 import pwd
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from conftest import good, run_program
 from mpshell_program import MPSHELL, TIMEOUT_S, path_option, pytestmark, run, trace
 
 __all__ = ["pytestmark", "trace"]
@@ -55,14 +55,7 @@ def test_who_called_sudo_is_the_user_unless_another_is_given(trace: Path, tmp_pa
     command = [str(MPSHELL), *path_option("wifi", trace), "--summary", str(summary)]
 
     def whoami(*more: str) -> str:
-        done = subprocess.run(
-            [*command, *more, "--", "id", "-un"],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=True,
-        )
+        done = good(run_program([*command, *more, "--", "id", "-un"], env=environment, timeout=TIMEOUT_S))
         return done.stdout.strip()
 
     assert whoami() == "nobody"
@@ -92,13 +85,10 @@ def test_root_keeps_what_its_network_needs_and_gives_up_the_machine(trace: Path)
 )
 def test_an_unknown_user_is_refused_in_one_sentence(trace: Path, user: str | None, sudo: str, words: str) -> None:
     named = [] if user is None else ["--user", user]
-    done = subprocess.run(
+    done = run_program(
         [str(MPSHELL), *path_option("wifi", trace), *named, "--", "true"],
         env=os.environ | {"SUDO_UID": sudo},
-        capture_output=True,
-        text=True,
         timeout=TIMEOUT_S,
-        check=False,
     )
     assert done.returncode == 2
     assert words in done.stderr
@@ -127,13 +117,10 @@ for line in ("loss wifi 0.5", "trace wifi {secret}"):
     print(s.recv(4096).decode().strip())
 """
     options: list[str | Path] = [*path_option("wifi", trace), "--user", "nobody", "--control", control]
-    done = subprocess.run(
-        [str(MPSHELL), *options, "--", "/usr/bin/python3", "-c", client],
-        extra_groups=[0],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=True,
+    done = good(
+        run_program(
+            [str(MPSHELL), *options, "--", "/usr/bin/python3", "-c", client], extra_groups=[0], timeout=TIMEOUT_S
+        )
     )
     loss, trace_answer = done.stdout.splitlines()
     assert json.loads(loss)["ok"]

@@ -5,7 +5,6 @@ import os
 import re
 import shlex
 import struct
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import nbformat
 import pytest
 
+from conftest import good, run_program
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, programs_dir
 from railyard.report.chromium import find_chromium
@@ -39,15 +39,7 @@ def execute(command: str, out: Path) -> list[Any]:
     """The outputs of all cells."""
     environment = os.environ | {"RAILYARD_RESULTS": str(out.parent / "results"), "RAILYARD_ARENA": "sim"}
     environment["PATH"] = f"{BIN}:{environment['PATH']}"
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", command],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    good(run_program(["bash", "-euo", "pipefail", "-c", command], cwd=ROOT, env=environment))
     cells = nbformat.read(out, as_version=4).cells  # type: ignore[no-untyped-call]
     return [output for cell in cells if cell.cell_type == "code" for output in cell.outputs]
 

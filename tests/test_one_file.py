@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import good, run_program
 from railyard.base.paths import BIN_VARIABLE, ROOT, changed_since_built
 
 PAGE = ROOT / "docs" / "howto" / "scheduler.md"
@@ -43,7 +44,7 @@ def tree(tmp_path: Path) -> Path:
     if not (ROOT / "build" / "release").is_dir():
         pytest.skip("needs the objects of the programs: run `make build`")
     copy = tmp_path / "tree"
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    listed = good(run_program(["git", "ls-files"], cwd=ROOT)).stdout
     for name in listed.splitlines():
         if (ROOT / name).is_file():
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
@@ -69,15 +70,7 @@ def follow(tree: Path, tmp_path: Path) -> Follow:
     environment |= {"PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(tree), "COLUMNS": "120"}
 
     def run(step: str, status: int = 0) -> str:
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", step],
-            cwd=tree,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=STEPS_S,
-        )
+        done = run_program(["bash", "-euo", "pipefail", "-c", step], cwd=tree, env=environment, timeout=STEPS_S)
         assert done.returncode == status, f"{step}\n{done.stdout}\n{done.stderr}"
         return done.stdout + done.stderr
 
@@ -138,7 +131,7 @@ def test_a_definition_that_would_not_be_found_by_its_name_ends_the_build(
 
     def register(text: str) -> subprocess.CompletedProcess[str]:
         (tmp_path / "mine.c").write_text(text)
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=20)
+        return run_program(command, cwd=tmp_path, timeout=20)
 
     refused = register(f"/* Mine. */\n{definition}\n")
     assert refused.returncode == 1 and refused.stdout == ""

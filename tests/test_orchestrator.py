@@ -17,7 +17,7 @@ from typing import Any, cast
 import pyarrow.parquet as pq
 import pytest
 
-from conftest import FakeRun, good
+from conftest import FakeRun, good, run_program
 from railyard.arenas import mpshell
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR
@@ -351,9 +351,7 @@ def test_an_interrupt_ends_the_campaign_and_keeps_whole_runs(
 
 
 def railyard(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "railyard", *arguments], capture_output=True, text=True, check=False, **options
-    )
+    return run_program([sys.executable, "-m", "railyard", *arguments], **options)
 
 
 HALF_OF_SMOKE = ("run", "smoke", "--set", "player.duration_s=3", "--repeat-budget", "0", "--jobs", "3")

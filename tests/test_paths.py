@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import pytest
 
+from conftest import good, run_program
 from quic_programs import Server, events, player_command, player_summary, read_jsonl, wait_for_event
 from railyard.base.paths import program
 from railyard.experiment.model import Experiment, SchemeEntry
@@ -33,7 +34,7 @@ def simulate(folder: Path, scheme: str = "xlink", **members: Any) -> tuple[int, 
     job = {"time_limit_s": 30, "scheme": scheme, "paths": paths, "player": player, "qlog": True} | members
     (folder / "job.json").write_text(json.dumps(job))
     command: list[str | Path] = [program("xlink-sim"), folder / "job.json", "--out", folder / "out"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = run_program(command, timeout=60)
     return done.returncode, done.stderr, folder / "out"
 
 
@@ -289,15 +290,7 @@ def test_a_path_whose_interface_goes_is_abandoned_and_returns(tmp_path: Path) ->
         "PLAYER": str(program("xlink-player")),
         "OUT": str(tmp_path),
     }
-    done = subprocess.run(
-        ["unshare", "--net", "bash", "-c", GONE_AND_BACK],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
+    good(run_program(["unshare", "--net", "bash", "-c", GONE_AND_BACK], env=environment, timeout=60))
     records = read_jsonl(tmp_path / "player.jsonl")
     assert records[-1]["outcome"] == "complete" and records[-1]["bytes"] == 10_000_000
     b = [record["state"] for record in events(records, "path") if record["name"] == "b"]

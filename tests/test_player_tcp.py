@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from conftest import good
+from conftest import good, run_program
 from quic_programs import synthetic
 
 # RAILYARD_BIN=build/asan/bin runs all of this under the sanitizers.
@@ -105,7 +105,7 @@ def play(
     tmp_path: Path, address: str, *options: str, transport: str = "tcp"
 ) -> tuple[subprocess.CompletedProcess[str], list[dict[str, Any]]]:
     command = player_command(tmp_path, address, *options, transport=transport)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = run_program(command, timeout=60)
     log = tmp_path / "player.jsonl"
     return done, records(log) if log.exists() else []
 
@@ -449,7 +449,7 @@ def test_an_interrupted_player_leaves_a_whole_log(tmp_path: Path, server: Server
 def test_bad_player_options_are_one_sentence_and_exit_2(tmp_path: Path, options: list[str], phrase: str) -> None:
     command = player_command(tmp_path, "127.0.0.1:9", *options)
     env = {name: value for name, value in os.environ.items() if not name.startswith("MPSHELL_")}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, env=env)
+    done = run_program(command, timeout=20, env=env)
     assert done.returncode == 2
     assert one_sentence(done.stderr), done.stderr
     assert phrase in done.stderr
@@ -459,7 +459,7 @@ def test_at_signs_stand_for_what_mpshell_sets(tmp_path: Path, server: Server) ->
     host, port = server.host_port
     command = player_command(tmp_path, f"@:{port}", "--path", "a:127.0.0.2:lte", "--path", "b:@1:wifi")
     env = {**os.environ, "MPSHELL_GATEWAY": host, "MPSHELL_PATH_1_ADDR": "127.0.0.3"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)
+    done = run_program(command, timeout=60, env=env)
     assert (done.returncode, done.stderr) == (0, "")
     log = records(tmp_path / "player.jsonl")
     # Wi-Fi goes before LTE: the connection is bound to path b.
@@ -488,7 +488,7 @@ def test_at_signs_stand_for_what_mpshell_sets(tmp_path: Path, server: Server) ->
 )
 def test_bad_server_options_are_one_sentence_and_exit_2(options: list[str], phrase: str) -> None:
     command = [str(BIN / "xlink-server"), *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    done = run_program(command, timeout=20)
     assert done.returncode == 2
     assert done.stdout == ""
     assert one_sentence(done.stderr, "xlink-server"), done.stderr
@@ -497,7 +497,7 @@ def test_bad_server_options_are_one_sentence_and_exit_2(options: list[str], phra
 
 def test_a_port_in_use_is_one_sentence_and_exit_2(server: Server) -> None:
     command = [str(BIN / "xlink-server"), "--http1", server.address]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    done = run_program(command, timeout=20)
     assert done.returncode == 2
     assert one_sentence(done.stderr, "xlink-server")
     assert "in use" in done.stderr
@@ -507,7 +507,7 @@ def test_a_wrong_frame_index_is_named_with_its_line(tmp_path: Path) -> None:
     index = tmp_path / "index.json"
     index.write_text('{\n"/a": [\n}')
     command = [str(BIN / "xlink-server"), "--http1", "127.0.0.1:0", "--frame-index", str(index)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    done = run_program(command, timeout=20)
     assert done.returncode == 2
     assert one_sentence(done.stderr, "xlink-server")
     assert f"{index}" in done.stderr
@@ -527,7 +527,7 @@ def test_output_of_ffprobe_that_tells_no_first_frame_is_named(tmp_path: Path, te
     if text is not None:
         probed.write_text(text)
     command = [str(BIN / "xlink-server"), "--http1", "127.0.0.1:0", "--ffprobe", f"/video.mp4={probed}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    done = run_program(command, timeout=20)
     assert done.returncode == 2
     assert one_sentence(done.stderr, "xlink-server")
     assert f"{probed}" in done.stderr and sentence in done.stderr

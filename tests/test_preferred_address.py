@@ -5,7 +5,6 @@ import asyncio
 import shlex
 import socket
 import ssl
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 from aioquic.asyncio.client import connect
 from aioquic.quic.configuration import QuicConfiguration
 
-from conftest import good
+from conftest import good, run_program
 from quic_programs import Server, events, read_jsonl, synthetic
 from railyard.base.paths import program
 
@@ -75,7 +74,7 @@ def fetch(
         get=shlex.join(map(str, get)),
     )
     command = ["unshare", "--net", "--", "sh", "-c", script]
-    good(subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False))
+    good(run_program(command, cwd=folder, timeout=60))
     assert (folder / str(VIDEO_BYTES)).read_bytes() == synthetic(0, VIDEO_BYTES - 1)
     [closed] = events(read_jsonl(out), "connection_closed")
     return closed

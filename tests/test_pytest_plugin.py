@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import run_program
 from railyard.base.errors import UserError
 from railyard.gate.testing import Railyard
 
@@ -26,13 +27,8 @@ def test_the_tail_is_short(railyard):
 
 def pytest_of(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
     (folder / "test_scheduler.py").write_text(text)
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_scheduler.py"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
+    return run_program(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_scheduler.py"], cwd=folder, timeout=120
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conftest import good
+from conftest import good, run_program
 from quic_programs import (
     VIDEO_BYTES,
     VIDEO_URL,
@@ -69,9 +69,7 @@ def test_two_ipv6_paths_of_mpshell(tmp_path: Path) -> None:
         place = player.index("--server")
         del player[place : place + 2]
         script = f'exec "$0" "$@" --server "[$MPSHELL_GATEWAY6]:{server.port}" {addresses}'
-        done = subprocess.run(
-            [*shell, "--", "sh", "-c", script, *player], capture_output=True, text=True, timeout=90, check=False
-        )
+        done = run_program([*shell, "--", "sh", "-c", script, *player], timeout=90)
     assert done.returncode == 0, done.stderr
     assert hashlib.sha256((tmp_path / "video").read_bytes()).digest() == VIDEO_SHA256
     assert player_summary(tmp_path)["outcome"] == "complete"
@@ -208,7 +206,7 @@ def test_packet_numbers_begin_at_random_without_a_seed(tmp_path: Path, client: s
             "xlink-get": [program("xlink-get"), "--insecure", "--dir", tmp_path, f"https://{at}/synthetic/1000"],
             "xlink-load": [program("xlink-load"), "--insecure", *load],
         }
-        done = subprocess.run([*commands[client], *seed], capture_output=True, text=True, timeout=60, check=False)
+        done = run_program([*commands[client], *seed], timeout=60)
     assert done.returncode == 0, done.stderr
     (log,) = (tmp_path / "qlog").iterdir()
     for direction in ("sent", "received"):
@@ -270,7 +268,7 @@ def test_a_resource_that_is_not_there_is_one_sentence(tmp_path: Path, scheme: st
         command = player_command(tmp_path, server.port, "--scheme", scheme, "--insecure", *TWO_PATHS)
         command[command.index(VIDEO_URL)] = "/missing.mp4"
         command.remove("--verify")
-        done = subprocess.run([*command, "--size", "1000000"], capture_output=True, text=True, timeout=60, check=False)
+        done = run_program([*command, "--size", "1000000"], timeout=60)
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
     assert "404" in done.stderr
@@ -278,7 +276,7 @@ def test_a_resource_that_is_not_there_is_one_sentence(tmp_path: Path, scheme: st
 
 def start_server(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command: list[str | Path] = [program("xlink-server"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    return run_program(command, timeout=20)
 
 
 def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:

@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conftest import run_program
 from plays_of_viewers import read_plays
 from railyard.base.errors import UserError
 from railyard.cli.report import report_command
@@ -29,12 +29,9 @@ def test_a_report_of_its_own_takes_no_folder() -> None:
 
 @pytest.mark.long
 def test_a_report_within_a_time_has_every_exhibit_and_counts_no_viewer_of_its_pilot(tmp_path: Path) -> None:
-    done = subprocess.run(
+    done = run_program(
         [sys.executable, "-m", "railyard", "report", "--within", "30s"],
         env=os.environ | {"RAILYARD_RESULTS": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     results = tmp_path / "within-30s"

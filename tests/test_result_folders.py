@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Done, good
+from conftest import Done, good, run_program
 from in_process import railyard
 from railyard.arenas import mpshell
 from railyard.base.errors import UserError
@@ -456,7 +456,7 @@ def test_a_folder_that_is_closed_to_the_user_does_not_hide_the_others(made: Made
     closed.chmod(0)
     as_others = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
     command = [*as_others, sys.executable, "-m", "railyard", "show", "--results", str(tmp_path / "results")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    done = run_program(command, cwd=ROOT)
     closed.chmod(0o700)
     assert (done.returncode, done.stderr) == (0, "") and "demo-sim-" in done.stdout and closed.name not in done.stdout
 

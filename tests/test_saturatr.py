@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from conftest import missing_for_real_runs
+from conftest import good, missing_for_real_runs, run_program
 from railyard.traces.index import read_index
 from railyard.traces.library import list_pairs
 from railyard.traces.trace import sha256_file
@@ -87,10 +87,9 @@ def server(
 
 
 def client(*arguments: object, token: str = TOKEN) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(SATURATR), "client", *map(str, arguments)],
-        capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=ENVIRONMENT | {"SATURATR_TOKEN": token},
-    )  # fmt: skip
+    return run_program(
+        [str(SATURATR), "client", *map(str, arguments)], timeout=TIMEOUT_S, env=ENVIRONMENT | {"SATURATR_TOKEN": token}
+    )
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,7 @@ def record(tmp_path: Path, links: list[Link], *arguments: str, duration_s: float
         command = [str(BIN / "mpshell"), *options, "--summary", str(tmp_path / "mpshell.json"), "--", str(SATURATR)]
         command += ["client", "--server", f"@:{announced['port']}", *recorded, "--out", str(out)]
         command += ["--duration", f"{duration_s:g}", *arguments]
-        run = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=ENVIRONMENT)
+        run = run_program(command, timeout=TIMEOUT_S, env=ENVIRONMENT)
     assert run.returncode == 0, run.stderr
     session = json.loads((out / "session.json").read_text())
     return Recording(out, session, json.loads((tmp_path / "mpshell.json").read_text()), run.stdout)
@@ -230,10 +229,7 @@ class TestClosedLoop:
         (tmp_path / "replay.yaml").write_text(REPLAY)
         command = [sys.executable, "-m", "railyard", "run", "replay.yaml", "--out", "out"]
         environment = ENVIRONMENT | {"RAILYARD_TRACE_PATH": "recording"}
-        run = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-        )
-        assert run.returncode == 0, run.stderr
+        good(run_program(command, cwd=tmp_path, env=environment, timeout=TIMEOUT_S))
         (result,) = (tmp_path / "out" / "runs").iterdir()
         run_record = json.loads((result / "run.json").read_text())
         assert (run_record["outcome"], run_record["config"]["pair"]) == ("complete", "just-now")
@@ -286,9 +282,7 @@ class TestLight:
             command = [*shell, str(SATURATR), "client", "--server", f"@:{announced['port']}", "--path", "a:@0"]
             command += ["--ack-via", "@1", "--out", str(tmp_path / "r"), "--duration", "2"]
             command += ["--mode", "light", "--train", "4", "--every", "100"]
-            run = subprocess.run(
-                command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=ENVIRONMENT
-            )
+            run = run_program(command, timeout=TIMEOUT_S, env=ENVIRONMENT)
         assert run.returncode == 0, run.stderr
         session = json.loads((tmp_path / "r" / "light.json").read_text())
         assert session["clock"]["offset_us"] == pytest.approx(5e9, abs=5000)
@@ -436,7 +430,7 @@ class TestHostile:
     ],
 )
 def test_a_wrong_command_line_ends_in_one_sentence(arguments: list[str], sentence: str) -> None:
-    run = subprocess.run([str(SATURATR), *arguments], capture_output=True, text=True, check=False, env=ENVIRONMENT)
+    run = run_program([str(SATURATR), *arguments], env=ENVIRONMENT)
     assert run.returncode == 2
     assert sentence in run.stderr
     assert run.stderr.count("\n") == 1

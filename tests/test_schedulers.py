@@ -1,12 +1,12 @@
 """Schedulers and congestion controllers, chosen by name in the programs and in the simulator, and what comes of it."""
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conftest import run_program
 from quic_programs import read_jsonl
 from railyard.base.errors import UserError
 from railyard.base.paths import program
@@ -124,7 +124,7 @@ def test_unknown_names_are_one_sentence_that_lists_the_known_ones(tmp_path: Path
     ]
     for binary, arguments in commands:
         command = [str(program(binary)), *arguments]
-        done = subprocess.run(command, input=job, capture_output=True, text=True, check=False, timeout=20)
+        done = run_program(command, input=job, timeout=20)
         assert done.returncode == 2
         assert done.stderr.rstrip().endswith(sentence), done.stderr
         assert done.stderr.startswith(f"{binary}: ") and done.stderr.count("\n") == 1
@@ -134,7 +134,7 @@ def test_the_kernels_player_takes_neither(tmp_path: Path) -> None:
     arguments = ["--transport", "tcp", "--server", "127.0.0.1:1", "--path", "a:127.0.0.1", "--url", "/synthetic/9"]
     arguments += ["--chunk-bytes", "9", "--bitrate", "99999", "--time-limit", "1", "--out", str(tmp_path / "p")]
     command = [str(program("xlink-player")), *arguments, "--cc", "bbr"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
+    done = run_program(command, timeout=20)
     assert done.returncode == 2 and "--transport quic" in done.stderr
     assert set(KERNEL_CONGESTION) < set(CONTROLLERS)
 
@@ -182,9 +182,7 @@ def test_no_program_on_sockets_and_no_other_arena_takes_a_scheduler_that_needs_f
         ("xlink-load", "--server", "127.0.0.1:1", "--path", "127.0.0.1", "--insecure"),
         ("xlink-get", "--insecure", "https://127.0.0.1:1/"),
     ):
-        done = subprocess.run(
-            [program(command[0]), *sets, *command[1:]], capture_output=True, text=True, check=False, timeout=20
-        )
+        done = run_program([program(command[0]), *sets, *command[1:]], timeout=20)
         assert done.returncode == 2 and "which only the simulator does" in done.stderr, (command, done.stderr)
     file = tmp_path / "one.yaml"
     file.write_text(

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import subprocess
 import tomllib
 from functools import cache
 from importlib import metadata
@@ -14,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from conftest import good
+from conftest import good, run_program
 from railyard.base.paths import ROOT
 
 WITH_ENGINE = ROOT / "docker" / "with-engine.sh"
@@ -87,7 +86,7 @@ def test_a_docker_client_without_an_engine_makes_setup_install_one(tmp_path: Pat
     engine = shutil.which("dockerd", path=f"{path}:/usr/sbin:/sbin")
     hide = f"mount --bind /dev/null {engine} && " if engine else ""
     command = ["unshare", "--mount", "sh", "-c", f"{hide} exec {SETUP} docker"]
-    good(subprocess.run(command, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False))
+    good(run_program(command, env=os.environ | {"PATH": path}))
     assert (tmp_path / "asked").read_text().splitlines()[-1].split()[-1] == "docker.io"
 
 
@@ -101,7 +100,7 @@ def test_setup_says_in_one_table_what_it_installs_and_why(tmp_path: Path, is_upd
     programs = [shutil.which(name, path=path) for name in ("clang-tidy", "caddy")]
     hide = "".join(f"mount --bind /dev/null {program} && " for program in programs if program)
     command = ["unshare", "--mount", "sh", "-c", f"{hide} exec {SETUP} tidy peers"]
-    done = good(subprocess.run(command, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False))
+    done = good(run_program(command, env=os.environ | {"PATH": path}))
     lines = done.stdout.splitlines()
     assert lines[0] == "setup: these Debian packages are missing:"
     why = {line.split()[0]: " ".join(line.split()[1:]) for line in lines[1:] if line.startswith("  ")}
@@ -122,7 +121,7 @@ def test_setup_waits_for_another_installation_and_says_why_an_optional_package_i
     found = shutil.which("caddy", path=path)
     hide = f"mount --bind /dev/null {found} && " if found else ""
     command = ["unshare", "--mount", "sh", "-c", f"{hide} exec {SETUP} peers"]
-    done = subprocess.run(command, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False)
+    done = run_program(command, env=os.environ | {"PATH": path})
     assert "E: no room\nsetup: apt-get could not install" in done.stderr
     assert "DPkg::Lock::Timeout=300" in (tmp_path / "asked").read_text().splitlines()[-1]
 
@@ -134,14 +133,14 @@ def test_setup_installs_nothing_but_one_set_where_that_is_asked_for(tmp_path: Pa
     found = shutil.which("debootstrap", path=f"{path}:/usr/sbin:/sbin")
     hide = f"mount --bind /dev/null {found} && " if found else ""
     command = ["unshare", "--mount", "sh", "-c", f"{hide} exec {SETUP} only machine"]
-    done = subprocess.run(command, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False)
+    done = run_program(command, env=os.environ | {"PATH": path})
     assert done.returncode == 2  # it could not be installed
     assert "apt-get could not install debootstrap" in done.stderr
     assert (tmp_path / "asked").read_text().splitlines()[-1].endswith("recommends debootstrap")
 
 
 def test_every_package_that_setup_installs_has_its_reason_in_the_documentation() -> None:
-    rows = subprocess.run([SETUP, "--rows"], capture_output=True, text=True, check=True).stdout.splitlines()
+    rows = good(run_program([SETUP, "--rows"])).stdout.splitlines()
     page = (ROOT / "docs" / "howto" / "install.md").read_text()
     for row in rows:
         _, package, why = row.split("\t")
@@ -164,7 +163,7 @@ def test_the_engine_takes_no_folder_that_others_can_have_made(tmp_path: Path, ki
     elif kind == "link to nothing":
         target.symlink_to(tmp_path / "nothing")
     environment = os.environ | {"RAILYARD_ENGINE_ROOT": str(target), "DOCKER_HOST": f"unix://{tmp_path}/none.sock"}
-    done = subprocess.run([WITH_ENGINE, "true"], env=environment, capture_output=True, text=True, check=False)
+    done = run_program([WITH_ENGINE, "true"], env=environment)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1 and str(target) in done.stderr
     assert not target.is_dir() or target.is_symlink(), "nothing is made there"
@@ -186,7 +185,7 @@ def test_setup_says_of_each_step_how_long_it_takes_before_it_begins(tmp_path: Pa
     shutil.copy(SETUP, tmp_path / "scripts")
     (tmp_path / "requirements.lock").write_text("")
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "nothing"\nversion = "1"\n')
-    done = subprocess.run([tmp_path / "scripts" / "setup.sh"], capture_output=True, text=True, check=False)
+    done = run_program([tmp_path / "scripts" / "setup.sh"])
     steps = [line for line in done.stdout.splitlines() if line != "setup: ready"]
     assert [line.split()[1] for line in steps][:2] == ["making", "installing"], done
     assert all(re.search(r"\(about \d+ (s|min)\)", line) for line in steps), steps

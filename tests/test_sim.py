@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from conftest import good
+from conftest import good, run_program
 from quic_programs import read_jsonl
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, program
@@ -67,7 +67,7 @@ def simulate(folder: Path, job: Job, binary: Path | None = None, name: str = "jo
     file.write_text(json.dumps(job))
     out = folder / "out"
     command: list[str | Path] = [binary or program("xlink-sim"), file, "--out", out]
-    done = good(subprocess.run(command, capture_output=True, text=True, check=False, timeout=120))
+    done = good(run_program(command, timeout=120))
     assert done.stdout == "" and done.stderr == ""
     return out
 
@@ -106,7 +106,7 @@ def sanitized() -> Path:
     """xlink-sim under AddressSanitizer and UndefinedBehaviorSanitizer."""
     target = "build/asan/bin/xlink-sim"
     command = ["make", "--no-print-directory", "-s", "-j2", "VARIANT=asan", target]
-    good(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=280))
+    good(run_program(command, cwd=ROOT, timeout=280))
     return ROOT / target
 
 
@@ -178,7 +178,7 @@ def test_only_xlink_sim_replaces_the_random_numbers_of_gnutls() -> None:
     programs = [entry for entry in program("xlink-sim").parent.iterdir() if entry.is_file()]
     assert len(programs) >= 8
     for each in programs:
-        symbols = subprocess.run(["nm", "-D", each], capture_output=True, text=True, check=True).stdout
+        symbols = good(run_program(["nm", "-D", each])).stdout
         assert (" T gnutls_rnd" in symbols) == (each.name == "xlink-sim"), each.name
 
 
@@ -295,7 +295,7 @@ def test_the_time_limit_ends_a_run_at_its_microsecond(tmp_path: Path) -> None:
 
 def run_text(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command: list[str | Path] = [program("xlink-sim"), "-", "--out", folder / "out", *arguments]
-    return subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=60, cwd=folder)
+    return run_program(command, input=text, timeout=60, cwd=folder)
 
 
 def test_standard_input_gives_what_a_file_gives(tmp_path: Path, subway: Pair) -> None:
@@ -355,7 +355,7 @@ def test_a_wrong_member_is_named_in_one_sentence(tmp_path: Path, member: str, va
     file = tmp_path / "wrong.json"
     file.write_text(json.dumps(job))
     command: list[str | Path] = [program("xlink-sim"), file, "--out", tmp_path / "out"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = run_program(command, timeout=60)
     assert done.returncode == 2
     assert done.stderr.startswith(f"xlink-sim: {file}: ") and sentence in done.stderr, done.stderr
     assert done.stderr.count("\n") == 1
@@ -364,7 +364,7 @@ def test_a_wrong_member_is_named_in_one_sentence(tmp_path: Path, member: str, va
 def test_an_output_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     job = json.dumps(flat_job(tmp_path))
     command: list[str | Path] = [program("xlink-sim"), "-", "--out", tmp_path / "not" / "there"]
-    done = subprocess.run(command, input=job, capture_output=True, text=True, check=False, timeout=60)
+    done = run_program(command, input=job, timeout=60)
     assert done.returncode == 2
     assert str(tmp_path / "not" / "there") in done.stderr and done.stderr.count("\n") == 1
 

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from conftest import good
+from conftest import good, run_program
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
 from railyard.experiment.model import SchemeEntry
@@ -71,9 +71,7 @@ def single_path(folder: Path) -> Path:
 def gate(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "railyard", "gate", *words]
     environment = os.environ | {"COLUMNS": "200"}
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=580, check=False
-    )
+    return run_program(command, cwd=folder, env=environment, timeout=580)
 
 
 # --- builds -----------------------------------------------------------------------------------------------------------

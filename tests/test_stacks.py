@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from conftest import good
+from conftest import good, run_program
 from in_process import railyard
 from railyard.arenas import kernel
 from railyard.base.errors import UserError
@@ -67,14 +67,8 @@ def run(folder: Path, file: str, results: Path, *options: str) -> subprocess.Com
         "RAILYARD_RESULTS": str(results),
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
-    return subprocess.run(
-        [sys.executable, "-m", "railyard", "run", file, *options],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
+    return run_program(
+        [sys.executable, "-m", "railyard", "run", file, *options], cwd=folder, env=environment, timeout=200
     )
 
 
@@ -580,7 +574,7 @@ def test_picoquic_is_linked_with_its_fast_aead_where_the_build_has_it(tmp_path: 
     if is_there:
         (tmp_path / "lib" / "libpicotls-fusion.a").touch()
     words = ["make", "-n", "build/peers/picoquic/relay", f"PICOQUIC_DIR={tmp_path}"]
-    done = good(subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False))
+    done = good(run_program(words, cwd=ROOT, timeout=60))
     line = next(line for line in done.stdout.splitlines() if "libpicoquic-core.a" in line)
     libraries = re.findall(r"lib/lib(\S+)\.a", line)
     fusion = ["picotls-fusion"] if is_there else []

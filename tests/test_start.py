@@ -12,6 +12,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from conftest import good, run_program
 from in_process import railyard
 from railyard.base.paths import ROOT
 from railyard.cli.main import COMMANDS, EXAMPLES, GROUPS, MOVED, main, whole
@@ -44,13 +45,12 @@ SLOW = {"dask", "dpkt", "duckdb", "jinja2", "matplotlib", "numpy", "plotly", "py
 @cache
 def started(*arguments: str, **environment: str) -> tuple[str, set[str], list[str], int]:
     """The output of a start, the packages and the modules of Railyard that it imports, and its threads at the end."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"} | environment,
-        cwd=ROOT,
+    done = good(
+        run_program(
+            [sys.executable, "-c", PROGRAM, *arguments],
+            env={name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"} | environment,
+            cwd=ROOT,
+        )
     )
     packages, modules, threads = done.stderr.splitlines()[-3:]
     code, _, names = packages.partition(" ")
@@ -67,7 +67,7 @@ def test_the_version_is_printed_without_a_library_but_that_of_the_command_line()
 @pytest.mark.parametrize("module", ["typer", "railyard.base.words", "railyard.cli.query", "duckdb"])
 def test_ctrl_c_during_an_import_ends_the_program_without_a_traceback(module: str) -> None:
     command = [sys.executable, "-c", INTERRUPTED_IMPORT, module, "query"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    done = run_program(command, cwd=ROOT)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
@@ -129,7 +129,7 @@ def test_a_folder_that_is_gone_is_one_sentence(tmp_path: Path) -> None:
     inside = f'cd {shlex.quote(str(gone))} && rmdir "$PWD" && exec "$0" -m railyard show'
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = ["bash", "-c", inside, sys.executable]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    done = run_program(command, env=environment)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
     assert "the current folder: No such file or directory" in done.stderr and "cd to another" in done.stderr
 
@@ -145,7 +145,7 @@ def test_without_an_output_a_command_does_its_work_and_its_files_are_its_own(tmp
 def test_letters_that_the_locale_has_not_do_not_end_a_command() -> None:
     command = [sys.executable, "-m", "railyard", "--help"]
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
+    done = run_program(command, cwd=ROOT, env=environment)
     assert (done.returncode, done.stderr) == (0, "") and "pairs ? schemes" in done.stdout
 
 
@@ -171,7 +171,7 @@ def test_without_a_home_nothing_is_said_of_it(tmp_path: Path) -> None:
     environment = {name: text for name, text in os.environ.items() if name not in ("MPLCONFIGDIR", "XDG_CONFIG_HOME")}
     command = [sys.executable, "-m", "railyard", "traces", "stats", "subway-1", "--plot", str(tmp_path / "plot.svg")]
     bare = environment | {"HOME": "/proc/none"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=bare)
+    done = run_program(command, cwd=ROOT, env=bare)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -317,8 +317,7 @@ def test_of_an_old_play_that_failed_only_what_is_known_is_said(make_campaign: Ma
 def test_a_query_says_which_tables_are_older(tmp_path: Path, results: Path) -> None:
     assert railyard("query", "SELECT 1", "--results", str(results)).stderr == ""
     shutil.copytree(DATA / "results-schema-2", tmp_path / "old" / "two")
-    asked = railyard("query", "SELECT count(*) FROM chunks", "--results", str(tmp_path / "old"))
-    assert asked.returncode == 0
+    asked = good(railyard("query", "SELECT count(*) FROM chunks", "--results", str(tmp_path / "old")))
     assert "Tables of an earlier version: two. Columns" in asked.stderr and "railyard report" in asked.stderr
 
 
@@ -330,8 +329,7 @@ def test_a_report_where_the_traces_are_gone_keeps_the_oracle_that_is_known(make_
     ]
     write_parquet(told, out)
     assert all(chunk.oracle_s is None for run in load_campaign(out)[1] for chunk in run.chunks)
-    done = railyard("report", str(out))
-    assert done.returncode == 0, done.stderr
+    good(railyard("report", str(out)))
     rows = ask(out.parent, "SELECT oracle_s, oracle_play_s, efficiency, rct_s FROM chunks")
     assert {(row["oracle_s"], row["oracle_play_s"]) for row in rows} == {(0.1, 0.2)}
     assert all(row["efficiency"] == pytest.approx(0.1 / row["rct_s"]) for row in rows)

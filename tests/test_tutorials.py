@@ -2,11 +2,11 @@
 
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from conftest import run_program
 from railyard.base.paths import ROOT, programs_dir
 from test_docs import ALL_BLOCKS
 
@@ -24,15 +24,7 @@ def follow(page: str, folder: Path) -> list[str]:
             (folder / block.test.split()[1]).write_text(block.text)
             continue
         wanted = int(block.test.removeprefix("run exits ")) if block.test != "run" else 0
-        done = subprocess.run(
-            ["sh", "-ec", block.text],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        done = run_program(["sh", "-ec", block.text], cwd=folder, env=environment, timeout=120)
         assert done.returncode == wanted, f"{block}\n{done.stderr}"
         outputs.append(done.stdout)
     return outputs

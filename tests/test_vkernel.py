@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import good
+from conftest import good, run_program
 from kernel_machine import children_of, gone, needs_kernel, vk
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, program
@@ -51,7 +51,7 @@ def test_descriptors_have_names_in_dev(tmp_path: Path) -> None:
 
 def test_the_kernel_is_found_without_home(tmp_path: Path) -> None:
     command = [str(program("vkernel")), "--folder", str(tmp_path), "--", "true"]
-    done = subprocess.run(command, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=False)
+    done = run_program(command, env={"PATH": os.environ["PATH"]})
     home = pwd.getpwuid(os.getuid()).pw_dir
     assert done.returncode == 0 or done.stderr.startswith(f"vkernel: no kernel: {home}/.cache/railyard/kernel/linux: ")
 
@@ -182,7 +182,7 @@ def test_memory_lies_in_tmp_where_dev_shm_is_that_of_a_container(tmp_path: Path)
         environment = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
         environment |= {"TMPDIR": temporary} if temporary else {}
         words = ["unshare", "--mount", "sh", "-c", f'{mount} "$@"', "sh", *machine]
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=100, check=False)
+        done = run_program(words, env=environment, timeout=100)
         return done.returncode, done.stdout, done.stderr
 
     assert outcome(None) == (0, "up\n", "")
@@ -194,8 +194,7 @@ def test_memory_lies_in_tmp_where_dev_shm_is_that_of_a_container(tmp_path: Path)
 
 @needs_kernel
 def test_temporary_files_have_a_place_inside(tmp_path: Path) -> None:
-    done = vk(tmp_path, "--", "mktemp", TMPDIR="/var/tmp")  # noqa: S108 - the host's, read-only inside
-    assert done.returncode == 0, done.stderr
+    done = good(vk(tmp_path, "--", "mktemp", TMPDIR="/var/tmp"))  # noqa: S108 - the host's, read-only inside
     assert done.stdout.startswith("/run/tmp/")
 
 
@@ -246,13 +245,10 @@ def test_a_kernel_that_does_not_boot_is_refused_before_any_run(tmp_path: Path) -
 
 def test_without_a_compiler_or_source_the_build_says_one_sentence(tmp_path: Path) -> None:
     for variables, says in (({"CC": "no-such-cc"}, "no compiler"), ({"KERNEL_SOURCE": "/no/source"}, "no source")):
-        done = subprocess.run(
+        done = run_program(
             [ROOT / "emulator" / "kernel" / "build.sh"],
             env=os.environ | {"RAILYARD_KERNEL_CACHE": str(tmp_path), **variables},
-            capture_output=True,
-            text=True,
             timeout=60,
-            check=False,
         )
         assert done.returncode == 2
         assert says in done.stderr
@@ -285,14 +281,7 @@ def build_sh(folder: Path, cache: Path, *arguments: str, **environment: str) -> 
     if not (folder / "source.tar").exists():  # its time of change is part of what a kernel is made from
         (folder / "source.tar").touch()
     own = {"KERNEL_SOURCE": str(folder / "source.tar"), "RAILYARD_KERNEL_CACHE": str(cache)}
-    return subprocess.run(
-        [folder / "build.sh", *arguments],
-        env=os.environ | own | environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return run_program([folder / "build.sh", *arguments], env=os.environ | own | environment, timeout=60)
 
 
 def recipe_in(folder: Path) -> Path:
@@ -303,7 +292,7 @@ def recipe_in(folder: Path) -> Path:
 
 
 def version_of(name: str) -> str:
-    return subprocess.run([name, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    return good(run_program([name, "--version"])).stdout.splitlines()[0]
 
 
 def tool(folder: Path, name: str, version: str) -> dict[str, str]:

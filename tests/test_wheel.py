@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import good, run_program
 from railyard import __version__
 from railyard.base.paths import ROOT, programs_dir
 from railyard.gate.compare import outputs_sha256
@@ -35,13 +36,8 @@ class Elsewhere:
     def run(self, program: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("RAILYARD_", "PYTHON"))}
         search = os.pathsep.join([*map(str, self.path), "/usr/bin", "/bin", "/usr/sbin", "/sbin"])
-        return subprocess.run(
-            [str(self.binaries / program), *arguments],
-            cwd=self.folder,
-            env=kept | {"PATH": search} | environment,
-            capture_output=True,
-            text=True,
-            check=False,
+        return run_program(
+            [str(self.binaries / program), *arguments], cwd=self.folder, env=kept | {"PATH": search} | environment
         )
 
     def railyard(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -146,7 +142,7 @@ def test_a_wheel_with_the_simulator_needs_no_build_and_no_rights(tmp_path_factor
     assert re.fullmatch(r"railyard-.*-py3-none-manylinux_2_\d+_x86_64\.whl", next(folder.glob("*.whl")).name)
     whole = Elsewhere(installed(folder), tmp_path_factory.mktemp("anywhere"))
     program = next(folder.glob("venv/lib/*/site-packages/railyard/bin/xlink-sim"))
-    linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    linked = good(run_program(["ldd", program])).stdout
     outside = [line.split()[0] for line in linked.splitlines() if "railyard.libs" not in line]
     assert [name for name in outside if not re.search(r"(linux-vdso|ld-linux[^/]*|lib[cm])\.so", name)] == []
     if os.geteuid() == 0:
@@ -159,17 +155,13 @@ def test_a_wheel_with_the_simulator_needs_no_build_and_no_rights(tmp_path_factor
     run = [*confined, str(whole.binaries / "railyard"), "run", "smoke", "--arena", "sim", "--out"]
     bare = {"PATH": "/usr/bin:/bin", "HOME": str(whole.folder), "MPLCONFIGDIR": str(whole.folder)}
     for name, more in {"own": {}, "built": {"RAILYARD_BIN": str(programs_dir())}}.items():
-        done = subprocess.run(
-            [*run, name], cwd=whole.folder, env=bare | more, capture_output=True, text=True, check=False
-        )
+        done = run_program([*run, name], cwd=whole.folder, env=bare | more)
         assert done.returncode == 0, done.stdout + done.stderr
     for arena, words in (
         ("mpshell", "has the simulator alone: `--arena sim`."),
         ("kernel", "builds in a checkout of Railyard, once for this user; RAILYARD_KERNEL=FILE names another one."),
     ):
-        without = subprocess.run(
-            [*run[:-2], arena], cwd=whole.folder, env=bare, capture_output=True, text=True, check=False
-        )
+        without = run_program([*run[:-2], arena], cwd=whole.folder, env=bare)
         assert without.returncode == 2 and without.stderr.endswith(f"{words}\n"), without.stderr
     runs = [sorted((whole.folder / name / "runs").iterdir()) for name in ("own", "built")]
     assert [outputs_sha256(run) for run in runs[0]] == [outputs_sha256(run) for run in runs[1]]
@@ -181,7 +173,7 @@ def test_the_gate_says_that_it_needs_a_checkout(elsewhere: Elsewhere) -> None:
 
 
 def test_the_version_names_the_revision_that_the_wheel_was_made_from(elsewhere: Elsewhere) -> None:
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    head = run_program(["git", "rev-parse", "HEAD"], cwd=ROOT)
     known = rf" \(revision {head.stdout[:12]}(, with changes)?\)" if head.returncode == 0 else ""
     assert re.fullmatch(rf"railyard {re.escape(__version__)}{known}\n", elsewhere.output("--version"))
 
