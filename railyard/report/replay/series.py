@@ -14,10 +14,9 @@ import numpy.typing as npt
 
 from railyard.base.jsonl import Event, read_json, read_jsonl
 from railyard.experiment.model import LinkEvent
-from railyard.results.anyqlog import check_sizes
 from railyard.results.linklog.read import LinkLog, link_log_of
-from railyard.results.qlogdiff import InFlight, timed_events
 from railyard.results.records import Run, load_run
+from railyard.results.serverlog import Points, ServerPath, server_paths
 from railyard.results.shapes import as_written
 from railyard.run.linkevents import commands
 from railyard.traces.trace import FloatArray, IntArray
@@ -97,55 +96,6 @@ class Replay:
     end_s: float
 
 
-@dataclass
-class _QlogPath:
-    """Collects the events of a path in the server's qlog."""
-
-    sent_s: list[float] = field(default_factory=list)
-    lost_s: list[float] = field(default_factory=list)
-    copies: list[tuple[float, float]] = field(default_factory=list)
-    window: list[tuple[float, float]] = field(default_factory=list)
-    in_flight: list[tuple[float, float]] = field(default_factory=list)
-    rtt: list[tuple[float, float]] = field(default_factory=list)
-    counted: InFlight = field(default_factory=InFlight)  # of the present connection
-
-    def add(self, name: str, t_s: float, data: dict[str, Any]) -> None:
-        if self.counted.take(name, data):
-            self.in_flight.append((t_s, self.counted.bytes / 1000))
-        if name == "quic:packet_sent":
-            self.sent_s.append(t_s)
-        elif name == "quic:packet_lost":
-            self.lost_s.append(t_s)
-        elif name == "xlink:reinjection":
-            self.copies.append((t_s, float(data["length"]) / 1000))
-        elif name == "quic:recovery_metrics_updated":
-            for key, series, scale in (
-                ("congestion_window", self.window, 1000),
-                ("smoothed_rtt", self.rtt, 1),
-            ):
-                if key in data:
-                    series.append((t_s, float(data[key]) / scale))
-
-
-def _server_paths(folder: Path, emulator: dict[str, Any]) -> dict[str, _QlogPath]:
-    """The events of each path in the server's qlogs, by the path's name. Empty without qlogs."""
-    names = {path.get("inside_addr"): path["name"] for path in emulator["paths"]}
-    server_paths: dict[str, _QlogPath] = {}
-    logs = sorted(folder.glob("qlog/*_server.sqlog"))
-    check_sizes(logs)
-    for log in logs:
-        by_number: dict[int, _QlogPath] = {}
-        for t_s, event in timed_events(log, float(emulator.get("t0_monotonic_us", 0))):
-            data, name = event.get("data", {}), str(event.get("name"))
-            if name == "multipath:path_new":
-                address = str(data["remote"]).rpartition(":")[0]
-                path = by_number[data["path"]] = server_paths.setdefault(names.get(address, address), _QlogPath())
-                path.counted = InFlight()
-            elif data.get("path") in by_number:
-                by_number[data["path"]].add(name, t_s, data)
-    return server_paths
-
-
 def _mbps(bins: Bins, times_ms: FloatArray, sizes: IntArray) -> list[float]:
     return [round(float(value), 3) for value in bins.sums(times_ms / 1000, sizes) * 8 / 1e6 / bins.width_s]
 
@@ -179,7 +129,9 @@ def _capacity(bins: Bins, log: LinkLog, link: str, events: list[tuple[float, str
     return _mbps(bins, log.opportunity_ms[kept], log.opportunity_bytes[kept])
 
 
-def _path(folder: Path, name: str, bins: Bins, server: _QlogPath | None, events: list[tuple[float, str]]) -> PathSeries:
+def _path(
+    folder: Path, name: str, bins: Bins, server: ServerPath | None, events: list[tuple[float, str]]
+) -> PathSeries:
     series = PathSeries(name)
     down, up = link_log_of(folder, f"{name}.down"), link_log_of(folder, f"{name}.up")
     if down is not None:
@@ -192,9 +144,9 @@ def _path(folder: Path, name: str, bins: Bins, server: _QlogPath | None, events:
         series.sent = _counts(bins, np.array(server.sent_s))
         series.lost = _counts(bins, np.array(server.lost_s))
         copies = np.array(server.copies).reshape(-1, 2)
-        series.copied_kb = [round(float(v), 2) for v in np.cumsum(bins.sums(copies[:, 0], copies[:, 1]))]
-        series.window_kb = _held(bins, server.window)
-        series.in_flight_kb = _held(bins, server.in_flight)
+        series.copied_kb = [round(float(v) / 1000, 2) for v in np.cumsum(bins.sums(copies[:, 0], copies[:, 1]))]
+        series.window_kb = _held(bins, server.window, scale=1000)
+        series.in_flight_kb = _held(bins, server.in_flight, scale=1000)
         series.rtt_ms = _held(bins, server.rtt)
     elif down is not None:
         series.sent = _counts(bins, down.arrival_ms / 1000)
@@ -202,10 +154,10 @@ def _path(folder: Path, name: str, bins: Bins, server: _QlogPath | None, events:
     return series
 
 
-def _held(bins: Bins, points: list[tuple[float, float]]) -> list[float | None]:
+def _held(bins: Bins, points: Points, scale: float = 1) -> list[float | None]:
     if not points:
         return []
-    return bins.last([t for t, _ in points], [round(value, 2) for _, value in points])
+    return bins.last([t for t, _ in points], [round(value / scale, 2) for _, value in points])
 
 
 MOMENTS: dict[str, Callable[[Event], str]] = {
@@ -240,7 +192,7 @@ def read_replay(folder: Path) -> Replay:
         start_s = run.player_start_s or 0.0
         end_s = start_s + max([float(event["t"]) for event in player if "t" in event], default=0.0)
         bins = Bins.over(end_s + PADDING_S)
-        servers = _server_paths(folder, emulator)
+        servers = server_paths(folder) if any(folder.glob("qlog/*_server.sqlog")) else {}
         names = [path["name"] for path in emulator["paths"] if path.get("player", 1) == 1]
         events = _link_events(run.record)
         paths = [_path(folder, name, bins, servers.get(name), events) for name in names]

@@ -9,11 +9,12 @@ from railyard.base.strips import in_strips
 from railyard.base.style import BLUE, INK, PATH_COLOURS, STALL_COLOUR
 from railyard.report.exhibit import Exhibit, PaperValue, Table
 from railyard.results.records import Run
+from railyard.results.serverlog import ServerPath, server_paths
 from railyard.results.tables import Value
 from railyard.stats.verdict import Verdict
 from railyard.studies.exhibits import verdicts
 from railyard.studies.exhibits.frame import Frame, columns, load_frame, player_settings, plot, styled, translucent
-from railyard.studies.exhibits.series import PathSeries, ServerSeries, at, capacity, greatest, server_series, thinned
+from railyard.studies.exhibits.series import at, capacity, greatest, thinned
 from railyard.studies.exhibits.spec import ExhibitSpec
 
 KB = 1000  # the paper's unit
@@ -50,12 +51,12 @@ def _mean_between(points: list[tuple[float, float]], begin: float, end: float) -
     return sum(inside) / len(inside) if inside else 0.0
 
 
-def _outage(frame: Frame, run: Run, series: PathSeries, show_s: float) -> Outage:
+def _outage(frame: Frame, run: Run, name: str, series: ServerPath, show_s: float) -> Outage:
     values = frame.values(frame.keys[0])
     begin, end = float(values["begin_ms"]) / 1000, float(values["end_ms"]) / 1000
-    rate = capacity(run, series.name, BIN_MS, show_s)
+    rate = capacity(run, name, BIN_MS, show_s)
     return Outage(
-        path=series.name,
+        path=name,
         begin_s=begin,
         end_s=end,
         window_before=(at(series.window, begin) or 0.0) / KB,
@@ -67,8 +68,8 @@ def _outage(frame: Frame, run: Run, series: PathSeries, show_s: float) -> Outage
     )
 
 
-def _figure(run: Run, series: ServerSeries, outage: Outage, show_s: float) -> go.Figure:
-    names = list(series.paths)
+def _figure(run: Run, paths: dict[str, ServerPath], outage: Outage, show_s: float) -> go.Figure:
+    names = list(paths)
     titles = [f"{name}: {what}" for name in names for what in ("link capacity", "window and bytes in flight")]
     figure = in_strips(titles, 0.07, "time since the start of the run, s")
     for index, name in enumerate(names):
@@ -89,8 +90,8 @@ def _figure(run: Run, series: ServerSeries, outage: Outage, show_s: float) -> go
         )
         figure.update_yaxes(title_text="Mbps", rangemode="tozero", row=row, col=1)
         lines = (
-            ("congestion window", series.paths[name].window, {"color": INK, "dash": "dash", "width": 1.5}),
-            ("in flight", series.paths[name].in_flight, {"color": BLUE, "dash": "solid", "width": 2}),
+            ("congestion window", paths[name].window, {"color": INK, "dash": "dash", "width": 1.5}),
+            ("in flight", paths[name].in_flight, {"color": BLUE, "dash": "solid", "width": 2}),
         )
         for word, points, line in lines:
             shown = thinned(points, STEP_S, show_s)
@@ -136,9 +137,10 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
     frame = load_frame(folder, spec)
     run = frame.runs[0]
     show_s = float(spec.options["show_s"])
-    series = server_series(run, folder / "runs" / run.run_id)
-    failing = spec.places.path if spec.places else next(iter(series.paths))
-    outage = _outage(frame, run, series.paths[failing], show_s)
+    known = server_paths(folder / "runs" / run.run_id)
+    paths = {path["name"]: known.get(path["name"], ServerPath()) for path in run.config["paths"]}
+    failing = spec.places.path if spec.places else next(iter(paths))
+    outage = _outage(frame, run, failing, paths[failing], show_s)
     row = spec.row("window-does-not-follow")
     word, because = verdict(outage, row.numbers["follows"])
     ours = (
@@ -176,7 +178,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             plot(
                 "fig1-in-flight",
                 "Capacity, window and bytes in flight",
-                _figure(run, series, outage, show_s),
+                _figure(run, paths, outage, show_s),
                 f"Over time: the capacity of {failing} falls to nearly nothing from {span}, and window and "
                 "bytes in flight stay high.",
             )

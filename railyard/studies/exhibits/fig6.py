@@ -12,6 +12,7 @@ from railyard.base.style import BLUE, PATH_COLOURS, PURPLE, STALL_COLOUR, VERMIL
 from railyard.figures.rows import REINJECTION_COST
 from railyard.report.exhibit import Exhibit, PaperValue, Table
 from railyard.results.records import Run
+from railyard.results.serverlog import server_paths
 from railyard.results.tables import Value
 from railyard.stats import intervals, pooled
 from railyard.stats.intervals import Interval
@@ -29,7 +30,7 @@ from railyard.studies.exhibits.frame import (
     threshold_settings,
     translucent,
 )
-from railyard.studies.exhibits.series import buffered_bytes, capacity, server_series, thinned
+from railyard.studies.exhibits.series import buffered_bytes, capacity, reinjected, thinned
 from railyard.studies.exhibits.spec import ExhibitSpec
 
 VANILLA, ALWAYS, GATED = "vanilla-mp", "without QoE control", "with QoE control"
@@ -158,7 +159,7 @@ def _figure(frame: Frame, shown: dict[str, Run], show_s: float) -> go.Figure:
     series = {}
     for label, run in shown.items():
         folder = frame.folder / "runs" / run.run_id
-        series[label] = (buffered_bytes(run, folder), server_series(run, folder).reinjected)
+        series[label] = (buffered_bytes(run, folder), reinjected(server_paths(folder)))
     top = max((value for level, _ in series.values() for _, value in level), default=1e6) / 1e6
     most = max((value for _, copies in series.values() for _, value in copies), default=1e5) / 1e6 or 0.1
     for row, label in enumerate(shown, start=2):
