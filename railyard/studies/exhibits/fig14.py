@@ -23,6 +23,7 @@ from railyard.studies.exhibits.frame import (
     required,
     scheme_of,
     styled,
+    table,
     threshold_settings,
 )
 from railyard.studies.exhibits.spec import ExhibitSpec
@@ -185,31 +186,18 @@ def _figure(points: Sequence[Point], radios: dict[str, Radio]) -> go.Figure:
 
 def _table(points: Sequence[Point], radios: dict[str, Radio]) -> Table:
     unit = unit_of(points, radios)
-    rows: list[list[Value]] = []
-    for name in CONFIGURATIONS:
-        for point in points:
-            if point.configuration != name:
-                continue
-            energy = point.energy(radios)
-            bare = point.energy(radios, tail=False).value
-            rows.append(
-                [
-                    *(name, point.load_mb, point.mbps().text(".1f"), round(energy.value, 1)),
-                    *(round(bare, 1), round(energy.value / unit, 3)),
-                ]
-            )
-    return Table(
-        title="Throughput and modelled energy",
-        columns=columns(
-            "radios",
-            ("load", "MB"),
-            ("throughput and interval", "Mbps"),
-            ("energy per bit", "nJ"),
-            ("without tails", "nJ"),
-            "normalised",
-        ),
-        rows=rows,
-        note="Energy is modelled from what each link carried; only throughput comes from runs.",
+    return table(
+        "Throughput and modelled energy",
+        [point for name in CONFIGURATIONS for point in points if point.configuration == name],
+        {
+            "radios": lambda point: point.configuration,
+            ("load", "MB"): lambda point: point.load_mb,
+            ("throughput and interval", "Mbps"): lambda point: point.mbps().text(".1f"),
+            ("energy per bit", "nJ"): lambda point: round(point.energy(radios).value, 1),
+            ("without tails", "nJ"): lambda point: round(point.energy(radios, tail=False).value, 1),
+            "normalised": lambda point: round(point.energy(radios).value / unit, 3),
+        },
+        "Energy is modelled from what each link carried; only throughput comes from runs.",
     )
 
 

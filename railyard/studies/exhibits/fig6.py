@@ -13,20 +13,19 @@ from railyard.figures.rows import REINJECTION_COST
 from railyard.report.exhibit import Exhibit, PaperValue, Table
 from railyard.results.records import Run
 from railyard.results.serverlog import server_paths
-from railyard.results.tables import Value
 from railyard.stats import intervals, pooled
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Answer, Verdict, above, of_parts
 from railyard.studies.exhibits import verdicts
 from railyard.studies.exhibits.frame import (
     Frame,
-    columns,
     load_frame,
     part_of,
     player_settings,
     plot,
     required,
     styled,
+    table,
     threshold_settings,
     translucent,
 )
@@ -206,25 +205,17 @@ def _draw_play(
 
 
 def _table(figures: Findings) -> Table:
-    rows: list[list[Value]] = [
-        [
-            *(label, figures.stalled_places[label], figures.starved_places[label]),
-            *(figures.stall_s[label].text(), figures.copied_mb[label].text()),
-            round(100 * figures.cost[label], 2),
-        ]
-        for label in COLOURS
-    ]
-    return Table(
-        title=f"Over all {figures.places} places that the rule finds",
-        columns=columns(
-            "scheme",
-            "places with a stall",
-            "of these, the other path below the video's rate",
-            ("stalled a play, mean and interval", "s"),
-            ("re-injected a play, mean and interval", "MB"),
-            (REINJECTION_COST.title, "%"),
-        ),
-        rows=rows,
+    return table(
+        f"Over all {figures.places} places that the rule finds",
+        COLOURS,
+        {
+            "scheme": lambda label: label,
+            "places with a stall": lambda label: figures.stalled_places[label],
+            "of these, the other path below the video's rate": lambda label: figures.starved_places[label],
+            ("stalled a play, mean and interval", "s"): lambda label: figures.stall_s[label].text(),
+            ("re-injected a play, mean and interval", "MB"): lambda label: figures.copied_mb[label].text(),
+            (REINJECTION_COST.title, "%"): lambda label: round(100 * figures.cost[label], 2),
+        },
     )
 
 

@@ -7,12 +7,12 @@ import plotly.graph_objects as go
 from scipy import stats
 
 from railyard.base.style import BLUE, ORANGE, LineStyle
-from railyard.report.exhibit import Exhibit, PaperValue, Plot, Table
+from railyard.report.exhibit import Exhibit, PaperValue
 from railyard.stats import intervals, pooled
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict, above, in_steps
 from railyard.studies.exhibits import verdicts
-from railyard.studies.exhibits.frame import Frame, add_curve, columns, load_frame, plot, rcts, styled
+from railyard.studies.exhibits.frame import Frame, add_curve, load_frame, plot, rcts, styled, table
 from railyard.studies.exhibits.spec import ExhibitSpec
 
 ARMS = {"original": LineStyle(ORANGE, "dash", "square"), "fastest": LineStyle(BLUE, "solid", "circle")}
@@ -75,31 +75,6 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
     row = spec.row("fastest-ack-wins-more")
     word, because = verdict(points, row.numbers["monotone"])
     ours = "; ".join(f"ratio {point['ratio']:g}: {gain_words(point)}" for point in (first, last))
-    table = Table(
-        title="Completion time of 4 MB",
-        columns=columns(
-            "RTT ratio",
-            ("original path", "s"),
-            ("fastest path", "s"),
-            ("gain of fastest", "%"),
-            ("95 % interval of the gain", "%"),
-        ),
-        rows=[
-            [
-                *(point["ratio"], round(point["original"].value, 4), round(point["fastest"].value, 4)),
-                *(round(point["gain"].value, 2), point["gain"].ends(lambda end: f"{end:.2f}", " to ")),
-            ]
-            for point in points
-        ],
-        note="Means over the seeds; the seeds differ in the links' jitter.",
-    )
-    drawn: Plot = plot(
-        "fig8-rct",
-        "Completion time against RTT ratio",
-        _figure(points),
-        "Completion time of 4 MB rises with the RTT ratio; with ACK_MP on the fastest path it is "
-        f"{gain_words(last)} at ratio {last['ratio']:g}.",
-    )
     path = frame.every[0].config["paths"][0]
     return frame.exhibit(
         title="ACK_MP on the fastest or the original path",
@@ -114,8 +89,31 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             "links": f"two of 12 Mbps, RTT of the first {2 * float(path['delay_ms']):g} ms, jitter 1 ms",
             "scheme": "vanilla-mp: min-RTT scheduler, no re-injection, Cubic, decoupled",
         },
-        tables=[table],
-        plots=[drawn],
+        tables=[
+            table(
+                "Completion time of 4 MB",
+                points,
+                {
+                    "RTT ratio": lambda point: point["ratio"],
+                    ("original path", "s"): lambda point: round(point["original"].value, 4),
+                    ("fastest path", "s"): lambda point: round(point["fastest"].value, 4),
+                    ("gain of fastest", "%"): lambda point: round(point["gain"].value, 2),
+                    ("95 % interval of the gain", "%"): lambda point: point["gain"].ends(
+                        lambda end: f"{end:.2f}", " to "
+                    ),
+                },
+                "Means over the seeds; the seeds differ in the links' jitter.",
+            )
+        ],
+        plots=[
+            plot(
+                "fig8-rct",
+                "Completion time against RTT ratio",
+                _figure(points),
+                "Completion time of 4 MB rises with the RTT ratio; with ACK_MP on the fastest path it is "
+                f"{gain_words(last)} at ratio {last['ratio']:g}.",
+            )
+        ],
         paper=[
             PaperValue(
                 what="gain of the fastest path",

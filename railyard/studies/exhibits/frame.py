@@ -1,11 +1,11 @@
 """The common parts of all builders: a campaign's runs by part and scheme, provenance, and figures as plain data."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import plotly.graph_objects as go
 
@@ -15,13 +15,15 @@ from railyard.base.style import LineStyle, layout
 from railyard.base.units import size_in_words
 from railyard.experiment.arenas import is_exact
 from railyard.experiment.settings import SETTINGS
-from railyard.report.exhibit import Column, Exhibit, Fidelity, Plot, Provenance
+from railyard.report.exhibit import Column, Exhibit, Fidelity, Plot, Provenance, Table
 from railyard.results.records import RESULT_OUTCOMES, Run, load_campaign
+from railyard.results.tables import Value
 from railyard.run.parts import AT, WHOLE, label_of
 from railyard.stats.intervals import Interval, bars
 from railyard.studies.exhibits.spec import ExhibitSpec
 
 SOURCE = "Zheng et al., SIGCOMM 2021"
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,14 @@ def part_of(run: Run) -> str:
 def columns(*names: str | tuple[str, str]) -> list[Column]:
     """Columns, each given by a name or a name with its unit."""
     return [Column(name=one) if isinstance(one, str) else Column(name=one[0], unit=one[1]) for one in names]
+
+
+def table(
+    title: str, rows: Iterable[Row], values: Mapping[str | tuple[str, str], Callable[[Row], Value]], note: str = ""
+) -> Table:
+    """A table with a line for each of `rows`. `values`: each column by name, or name and unit, with its value."""
+    lines = [[value(row) for value in values.values()] for row in rows]
+    return Table(title=title, columns=columns(*values), rows=lines, note=note)
 
 
 def required(interval: Interval | None) -> Interval:

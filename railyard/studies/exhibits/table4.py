@@ -9,9 +9,8 @@ import plotly.graph_objects as go
 from railyard.base.style import INK, scheme_styles
 from railyard.figures import rows
 from railyard.figures.figure import Quantile
-from railyard.report.exhibit import Exhibit, PaperValue, Table
+from railyard.report.exhibit import Exhibit, PaperValue
 from railyard.results.records import Run
-from railyard.results.tables import Value
 from railyard.stats import intervals, pooled
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict, above, both, in_steps
@@ -19,12 +18,12 @@ from railyard.studies.exhibits import verdicts
 from railyard.studies.exhibits.frame import (
     Frame,
     add_curve,
-    columns,
     load_frame,
     player_settings,
     plot,
     rcts,
     styled,
+    table,
     threshold_settings,
 )
 from railyard.studies.exhibits.spec import ExhibitSpec
@@ -123,23 +122,6 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
     increases = sorted({point.increase for points in by_label.values() for point in points} - {0.0})
     span = f"{increases[0]:g} to {increases[-1]:g} %" if len(increases) > 1 else f"{increases[0]:g} %"
     ours = "; ".join(f"{label}: {_said(change)}" for label, change in changes.items())
-    rows: list[list[Value]] = [
-        [
-            *(label, point.crossing, point.increase, point.value["median"].text(".3f"), point.value["p99"].text(".2f")),
-            *(point.change["median"].text("+.1f"), point.change["p99"].text("+.1f")),
-        ]
-        for label, points in by_label.items()
-        for point in points
-    ]
-    heads = columns(
-        "scheme",
-        "crossing",
-        ("LTE RTT increase, paper", "%"),
-        ("RCT median", "s"),
-        ("RCT p99", "s"),
-        ("change of the median", "%"),
-        ("change of the p99", "%"),
-    )
     return frame.exhibit(
         title="Cross-ISP delay on the LTE path",
         place="table 4, appendix A",
@@ -153,7 +135,22 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             "pairs": ", ".join(dict.fromkeys(run.pair for run in frame.every)),
             "LTE base RTT": "74 ms without the increase",
         },
-        tables=[Table(title="Effect of the increase", columns=heads, rows=rows, note="Values with 95 % intervals.")],
+        tables=[
+            table(
+                "Effect of the increase",
+                [(label, point) for label, points in by_label.items() for point in points],
+                {
+                    "scheme": lambda row: row[0],
+                    "crossing": lambda row: row[1].crossing,
+                    ("LTE RTT increase, paper", "%"): lambda row: row[1].increase,
+                    ("RCT median", "s"): lambda row: row[1].value["median"].text(".3f"),
+                    ("RCT p99", "s"): lambda row: row[1].value["p99"].text(".2f"),
+                    ("change of the median", "%"): lambda row: row[1].change["median"].text("+.1f"),
+                    ("change of the p99", "%"): lambda row: row[1].change["p99"].text("+.1f"),
+                },
+                "Values with 95 % intervals.",
+            )
+        ],
         plots=[
             plot(
                 "table4-rct", "Median RCT against the increase", _figure(by_label), f"Lines over the increase: {ours}."
