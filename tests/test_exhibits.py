@@ -94,7 +94,6 @@ def environment(folder: Path) -> Iterator[None]:
         patch.setenv("RAILYARD_RESULTS", str(folder))
         patch.setenv("RAILYARD_ARENA", "sim")
         patch.setenv("RAILYARD_TRACE_PATH", "")
-        patch.setenv("CHROMIUM", str(folder / "none"))  # tests/test_notebooks.py looks at pictures
         yield
 
 

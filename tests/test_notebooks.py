@@ -15,8 +15,6 @@ import pytest
 from conftest import good, run_program
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, programs_dir
-from railyard.report.chromium import find_chromium
-from railyard.report.pictures import pictures
 from railyard.studies.exhibits.notebook import PLOTLY_TYPE, open_page
 from railyard.studies.study import SIZE, find_study
 
@@ -48,7 +46,6 @@ def plots_of(outputs: list[Any]) -> list[Any]:
     return [output.data for output in outputs if PLOTLY_TYPE in output.get("data", {})]
 
 
-@pytest.mark.skipif(find_chromium() is None, reason="needs Chromium: `make setup EXTRAS=browser`")
 def test_the_documented_command_opens_an_exhibit_whose_plots_are_pictures(tmp_path: Path) -> None:
     out = tmp_path / "page.ipynb"
     plots = plots_of(execute(documented("-p name fig8", out), out))
@@ -75,7 +72,7 @@ def test_the_tour_draws_and_prints(tmp_path: Path) -> None:
     outputs = execute(documented("tour.py", out), out)
     plots = plots_of(outputs)
     assert len(plots) == 3
-    assert all(base64.b64decode(plot["image/png"]).startswith(PNG) for plot in plots) or find_chromium() is None
+    assert all(base64.b64decode(plot["image/png"]).startswith(PNG) for plot in plots)
     printed = "".join(output.get("text", "") for output in outputs)
     assert "vanilla-mp" in printed and "reinjection_cost" in printed
 
@@ -83,15 +80,3 @@ def test_the_tour_draws_and_prints(tmp_path: Path) -> None:
 def test_a_name_that_is_neither_exhibit_nor_study_is_one_sentence() -> None:
     with pytest.raises(UserError, match="there is no exhibit or study 'early-dat'; did you mean 'early-data'"):
         open_page("early-dat")
-
-
-@pytest.mark.parametrize(
-    ("program", "sentence"),
-    [("/no/chromium", "CHROMIUM is '/no/chromium', and there is no such program"), ("true", "the browser ended")],
-)
-def test_a_browser_that_is_missing_or_ends_at_once_is_one_sentence(
-    program: str, sentence: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CHROMIUM", program)
-    with pytest.raises(UserError, match=sentence):
-        pictures([])

@@ -22,6 +22,7 @@ from railyard.base.style import scheme_styles
 from railyard.figures.figure import Figure, Point, point_of
 from railyard.figures.rows import FIRST_FRAME, RCT_MAX, RCT_MEDIAN, REBUFFER_RATE, REDUNDANCY
 from railyard.report import write_report
+from railyard.report.chromium import print_pdf
 from railyard.report.figures import Level, bars, forest, named_plainly, rct_ranges
 from railyard.report.sections import embedded
 from railyard.results import differences
@@ -524,3 +525,15 @@ def test_figures_have_their_intervals_where_the_plays_are_enough(make_campaign: 
     assert re.search(r'<b>0\.560</b><br><span class="ends">\[0\.5\d\d, 0\.6\d\d\]</span>', row)
     assert "Thin lines: 95 % intervals for these traces." in page and '"name":"95 % interval"' in page
     assert page.count("bytes in flight on a path when it was given up") == 3, "caption, alternative text, definition"
+
+
+@pytest.mark.parametrize(
+    ("program", "sentence"),
+    [("/no/chromium", "CHROMIUM is '/no/chromium', and there is no such program"), ("true", "the browser ended")],
+)
+def test_a_browser_that_is_missing_or_ends_at_once_is_one_sentence(
+    program: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHROMIUM", program)
+    with pytest.raises(UserError, match=sentence):
+        print_pdf(tmp_path / "report.html", tmp_path / "report.pdf")

@@ -14,8 +14,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -227,22 +226,20 @@ class Page:
         self._browser.call("Target.closeTarget", targetId=self._target)
 
 
-@contextmanager
-def started() -> Iterator[Browser]:
-    """A context with a browser. Raises UserError if there is none."""
+def _program() -> str:
+    """The browser. Raises UserError if there is none."""
     program = find_chromium()
     if program is None:
-        raise UserError("there is no Chromium, which PDF and pictures need; `make setup EXTRAS=browser` installs it.")
+        raise UserError("there is no Chromium, which PDF needs; `make setup EXTRAS=browser` installs it.")
     if shutil.which(program) is None:
         raise UserError(f"CHROMIUM is '{program}', and there is no such program; unset it, or name a Chromium.")
-    with Browser(program) as browser:
-        yield browser
+    return program
 
 
 def print_pdf(page: Path, pdf: Path) -> None:
     """Prints a page of the report as PDF. Raises UserError if Chromium is missing or fails."""
     try:
-        with started() as browser:
+        with Browser(_program()) as browser:
             browser.open(page).pdf(pdf)
     except BrowserError as error:
         raise UserError(f"{page}: Chromium could not print it: {error}.") from None

@@ -5,25 +5,22 @@ cannot disagree.
 """
 
 import base64
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-import plotly.graph_objects as go
-
 from railyard.base.errors import UserError
 from railyard.base.page import cell, table_lines
+from railyard.base.paper import picture
 from railyard.base.paths import EXPERIMENTS_DIR, NOTEBOOKS_DIR, RESULTS_DIR
 from railyard.base.words import counted
 from railyard.base.yamlfile import load_yaml, near_miss
 from railyard.report.exhibit import FILE, Claim, Exhibit, Plot, Table, load_exhibit
-from railyard.report.pictures import pictures
+from railyard.report.pictures import WIDTH_IN
 from railyard.studies.exhibits.registry import EXHIBITS
 from railyard.studies.study import SIZE, Study, studies
 
@@ -72,17 +69,10 @@ class Page:
     plots: Sequence[Plot] = ()
 
     def show(self) -> None:
-        """Draws every plot with its description: interactive if the notebook's reader can draw it, else as a
-        picture."""
-        try:
-            drawn = pictures([plot.figure for plot in self.plots]) if self.plots else []
-        except UserError as error:
-            print(f"The plots are interactive only: {error}")
-            drawn = []
-        for plot, picture in zip_longest(self.plots, drawn):
-            figure = go.Figure(plot.figure)
+        """Draws every plot with its description."""
+        for plot in self.plots:
             _display(_markdown(f"**{plot.title}.** {plot.alt}"))
-            _display(figure if picture is None else _Plot(figure, picture, plot.alt))
+            _display(_Plot(plot))
 
 
 def open_page(name: str) -> Page:
@@ -157,17 +147,15 @@ def _origin(exhibit: Exhibit) -> str:
 class _Plot:
     """A plot in several forms, of which a reader shows the richest one that it supports."""
 
-    figure: go.Figure
-    picture: bytes
-    alt: str
+    plot: Plot
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         forms = {
-            PLOTLY_TYPE: json.loads(self.figure.to_json()),
-            "image/png": base64.b64encode(self.picture).decode(),
-            "text/plain": self.alt,
+            PLOTLY_TYPE: self.plot.figure,
+            "image/png": base64.b64encode(picture(self.plot.figure, "png", WIDTH_IN)).decode(),
+            "text/plain": self.plot.alt,
         }
-        return forms, {"image/png": {"alt": self.alt}}
+        return forms, {"image/png": {"alt": self.plot.alt}}
 
 
 def _markdown(text: str) -> Any:
