@@ -59,16 +59,17 @@ class BrowserError(Exception):
 
 
 class Browser:
-    """A running browser. Use as a context manager; when it ends, the browser's processes and profile are gone."""
+    """A running browser. Use as a context manager; when it ends, the browser's processes and profile are gone.
+    `options`: more options of Chromium, which override FLAGS."""
 
-    def __init__(self, program: str) -> None:
+    def __init__(self, program: str, *options: str) -> None:
         self._profile = tempfile.TemporaryDirectory(prefix="railyard-chromium-", ignore_cleanup_errors=True)
         to_browser, self._write = os.pipe()
         self._read, from_browser = os.pipe()
         sandbox = ("--no-sandbox",) if os.geteuid() == 0 else ()  # Chromium's own sandbox refuses root
         # The shell moves the pipe's ends to the descriptors that Chromium expects, then becomes Chromium.
         command = f'exec "$0" "$@" 3<&{to_browser} 4>&{from_browser}'
-        arguments = (program, *FLAGS, *sandbox, f"--user-data-dir={self._profile.name}", "about:blank")
+        arguments = (program, *FLAGS, *sandbox, f"--user-data-dir={self._profile.name}", *options, "about:blank")
         self._process = subprocess.Popen(
             ("bash", "-c", command, *arguments),
             pass_fds=(to_browser, from_browser),

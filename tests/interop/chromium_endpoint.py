@@ -6,9 +6,8 @@ import json
 import os
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from interop.chromium_pipe import Browser
+from railyard.report.chromium import Browser
 
 SECONDS, FPS = 3, 25
 PAGE = '<!doctype html><title>video</title><video muted width="640" height="360" src="video.webm"></video>\n'
@@ -55,14 +54,14 @@ END = """new Promise(go => { video.onended = go; if (video.ended) go(); }).then(
 
 def record_video(target: Path) -> None:
     """A video of SECONDS by Chromium's own recorder."""
-    with TemporaryDirectory() as profile, Browser([f"--user-data-dir={profile}"]) as browser:
-        script = RECORD.replace("FPS", str(FPS)).replace("PICTURES", str(SECONDS * FPS))
-        target.write_bytes(base64.b64decode(browser.evaluate(script)))
+    script = RECORD.replace("FPS", str(FPS)).replace("PICTURES", str(SECONDS * FPS))
+    with Browser("chromium") as browser:
+        target.write_bytes(base64.b64decode(browser.open("data:text/html,", plots=False).evaluate(script)))
 
 
 def play(url: str) -> None:
     options = [
-        "--user-data-dir=/logs/chromium",
+        "--host-resolver-rules=",
         f"--origin-to-force-quic-on={os.environ['ORIGIN']}",
         f"--ignore-certificate-errors-spki-list={os.environ['SPKI']}",
         "--enable-quic",
@@ -70,14 +69,13 @@ def play(url: str) -> None:
         "--log-net-log=/logs/net.json",
         "--window-size=700,420",
     ]
-    with Browser(options) as browser:
-        browser.call("Page.navigate", url=url)
-        browser.evaluate("new Promise(go => { if (document.readyState === 'complete') go(); else onload = go; })")
-        browser.evaluate("globalThis.video = document.querySelector('video'); 0")
-        browser.evaluate(HALF)
-        picture = browser.call("Page.captureScreenshot", format="png")["data"]
+    with Browser("chromium", *options) as browser:
+        page = browser.open(url, plots=False)
+        page.evaluate("globalThis.video = document.querySelector('video'); 0")
+        page.evaluate(HALF)
+        picture = page.call("Page.captureScreenshot", format="png")["data"]
         Path("/downloads/picture.png").write_bytes(base64.b64decode(picture))
-        Path("/downloads/played.json").write_text(json.dumps(browser.evaluate(END)), encoding="utf-8")
+        Path("/downloads/played.json").write_text(json.dumps(page.evaluate(END)), encoding="utf-8")
 
 
 if __name__ == "__main__":
