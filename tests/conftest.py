@@ -187,6 +187,19 @@ def good(done: Ended) -> Ended:
     return done
 
 
+def one_sentence(done: Done | CompletedProcess[str], *words: str, program: str = "railyard", code: int = 2) -> str:
+    """The one line that the program printed on standard error. It must have all the words, and the program the exit
+    code."""
+    assert done.returncode == code, done.stderr
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith(f"{program}: "), lines
+    assert lines[0].endswith(".") or not program.startswith("xlink-"), lines
+    for word in words:
+        assert word in lines[0], (word, lines[0])
+    return lines[0]
+
+
 @dataclass
 class FakeRun:
     """The figures of a run, from which `write` makes the files that a real run of the programs leaves."""

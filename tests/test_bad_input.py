@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Done, run_program
+from conftest import Done, one_sentence, run_program
 from in_process import railyard
 from railyard.base import yamlfile
 from railyard.base.errors import UserError
@@ -55,16 +55,6 @@ def no_results(tmp_path: Path) -> Iterator[None]:
     """Input that is wrong leaves no run, not even half of one."""
     yield
     assert not list(tmp_path.glob("out/runs/*"))
-
-
-def one_sentence(done: Done | subprocess.CompletedProcess[str], program: str, *words: str, code: int = 2) -> None:
-    """Asserts that the program ended with the code and printed one line with all the words."""
-    assert done.returncode == code, done.stderr
-    lines = done.stderr.strip().splitlines()
-    assert len(lines) == 1, done.stderr
-    assert lines[0].startswith(f"{program}: "), lines
-    for word in words:
-        assert word in lines[0], (word, lines[0])
 
 
 def run_yaml(
@@ -197,13 +187,13 @@ def test_a_mistake_in_the_file_is_named_with_its_line(
 ) -> None:
     assert old in GOOD
     done = run_yaml(tmp_path, GOOD.replace(old, new))
-    one_sentence(done, "railyard", *words)
+    one_sentence(done, *words)
     found = re.search(r"e\.yaml:(\d+):", done.stderr)
     assert found is not None and int(found[1]) == line, done.stderr
 
 
 def test_a_mistake_on_the_command_line_names_no_line() -> None:
-    one_sentence(railyard("run", "--pair", "subwai-1"), "railyard", "railyard run --pair: pairs[0]: there is")
+    one_sentence(railyard("run", "--pair", "subwai-1"), "railyard run --pair: pairs[0]: there is")
 
 
 def test_aliases_do_not_multiply_memory(tmp_path: Path) -> None:
@@ -250,11 +240,11 @@ def test_an_alias_is_taken(tmp_path: Path) -> None:
 
 
 def test_an_experiment_that_is_not_there_is_suggested() -> None:
-    one_sentence(railyard("run", "smok"), "railyard", "no experiment 'smok'", "did you mean 'smoke'?")
+    one_sentence(railyard("run", "smok"), "no experiment 'smok'", "did you mean 'smoke'?")
 
 
 def test_a_yaml_file_that_is_not_there_is_named() -> None:
-    one_sentence(railyard("run", "none.yaml"), "railyard", "none.yaml", "no such file")
+    one_sentence(railyard("run", "none.yaml"), "none.yaml", "no such file")
 
 
 @pytest.mark.parametrize(
@@ -262,7 +252,7 @@ def test_a_yaml_file_that_is_not_there_is_named() -> None:
     [["--arena", "cloud"], ["--jobs", "0"], ["--jobs", "many"], ["--frsh"], ["--seeds", "99999999999999999999"]],
 )
 def test_a_wrong_option_is_one_sentence(programs: None, tmp_path: Path, arguments: list[str]) -> None:
-    one_sentence(run_yaml(tmp_path, GOOD, *arguments), "railyard", arguments[0].lstrip("-"))
+    one_sentence(run_yaml(tmp_path, GOOD, *arguments), arguments[0].lstrip("-"))
 
 
 @pytest.fixture
@@ -284,20 +274,20 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_malformed_trace_is_named_with_its_line(programs: None, library: Path, tmp_path: Path) -> None:
     (library / "lte.down").write_text("1\n2\n\n4\n")
     done = run_yaml(tmp_path, GOOD.replace("subway-1", "mine"))
-    one_sentence(done, "railyard", "lte.down:3:", "blank")
+    one_sentence(done, "lte.down:3:", "blank")
 
 
 def test_a_missing_trace_is_named(programs: None, library: Path, tmp_path: Path) -> None:
     (library / "lte.down").unlink()
     done = run_yaml(tmp_path, GOOD.replace("subway-1", "mine"))
-    one_sentence(done, "railyard", "lte.down", "index.yaml:")
+    one_sentence(done, "lte.down", "index.yaml:")
 
 
 def test_programs_that_were_not_built_are_named_with_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAILYARD_BIN", str(tmp_path / "nothing"))
-    one_sentence(run_yaml(tmp_path, GOOD), "railyard", "mpshell is not there", "make build")
+    one_sentence(run_yaml(tmp_path, GOOD), "mpshell is not there", "make build")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="player and server run as another user only where root starts them")
@@ -309,14 +299,14 @@ def test_programs_that_were_built_under_a_narrow_umask_are_named(
     monkeypatch.setenv("RAILYARD_BIN", str(tmp_path))
     monkeypatch.delenv("SUDO_UID", raising=False)
     done = run_yaml(tmp_path, GOOD)
-    one_sentence(done, "railyard", "/mpshell may be run by its owner alone", f"`chmod -R o+rX {tmp_path}` lets them.")
+    one_sentence(done, "/mpshell may be run by its owner alone", f"`chmod -R o+rX {tmp_path}` lets them.")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up capabilities")
 def test_no_permission_for_namespaces_and_tun_is_one_sentence(programs: None, tmp_path: Path) -> None:
     powerless = ("setpriv", "--bounding-set", "-net_admin,-sys_admin", "--inh-caps", "-net_admin,-sys_admin", "--")
     done = run_yaml(tmp_path, GOOD, prefix=powerless)
-    one_sentence(done, "railyard", "no permission", "run as root")
+    one_sentence(done, "no permission", "run as root")
 
 
 # --- the programs themselves ------------------------------------------------------------------------------------------
@@ -351,14 +341,16 @@ def path_option(library: Path, **changed: str) -> str:
 def test_mpshell_names_file_and_line_of_a_malformed_trace(library: Path, content: str, where: str) -> None:
     bad = library / "bad.down"
     bad.write_text(content)
-    one_sentence(mpshell("--path", path_option(library, down=str(bad)), "--", "true"), "mpshell", f"{bad}{where}")
+    one_sentence(
+        mpshell("--path", path_option(library, down=str(bad)), "--", "true"), f"{bad}{where}", program="mpshell"
+    )
 
 
 @needs_programs
 @pytest.mark.privileged
 def test_mpshell_names_a_missing_trace(library: Path) -> None:
     done = mpshell("--path", path_option(library, up="/nowhere/t.up"), "--", "true")
-    one_sentence(done, "mpshell", "/nowhere/t.up")
+    one_sentence(done, "/nowhere/t.up", program="mpshell")
 
 
 @needs_programs
@@ -373,7 +365,7 @@ def test_mpshell_without_permission_says_so(library: Path, tmp_path: Path) -> No
             file.chmod(0o755)
         nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]
         done = run_program([*nobody, str(public / "mpshell"), "--path", path_option(public), "--", "true"], timeout=60)
-        one_sentence(done, "mpshell", "run mpshell as root, or with --virtual")
+        one_sentence(done, "run mpshell as root, or with --virtual", program="mpshell")
     finally:
         shutil.rmtree(public)
 
@@ -386,13 +378,13 @@ def test_a_port_in_use_is_named(option: str, kind: socket.SocketKind) -> None:
         if kind == socket.SOCK_STREAM:
             taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        one_sentence(program("xlink-server", option, address), "xlink-server", address, "in use")
+        one_sentence(program("xlink-server", option, address), address, "in use", program="xlink-server")
 
 
 @needs_programs
 def test_an_unknown_scheme_is_named_by_the_programs(tmp_path: Path) -> None:
-    one_sentence(program("xlink-server", "--quic", "127.0.0.1:0", "--scheme", "xlnk"), "xlink-server", "xlnk")
-    one_sentence(player(tmp_path, "--transport", "quic", "--scheme", "xlnk"), "xlink-player", "xlnk")
+    one_sentence(program("xlink-server", "--quic", "127.0.0.1:0", "--scheme", "xlnk"), "xlnk", program="xlink-server")
+    one_sentence(player(tmp_path, "--transport", "quic", "--scheme", "xlnk"), "xlnk", program="xlink-player")
 
 
 @needs_programs
@@ -437,7 +429,7 @@ def test_an_unknown_scheme_is_named_by_the_programs(tmp_path: Path) -> None:
 )
 def test_a_mistake_on_the_command_line_of_a_program_is_named_with_the_remedy(words: str, parts: list[str]) -> None:
     name, *arguments = words.split()
-    one_sentence(program(name, *arguments), name, *parts)
+    one_sentence(program(name, *arguments), *parts, program=name)
 
 
 @needs_programs
@@ -454,7 +446,7 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path: Path, words: 
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     name, *arguments = words.replace("PIPE", str(pipe)).split()
-    one_sentence(program(name, *arguments), name, str(pipe), "it is no regular file")
+    one_sentence(program(name, *arguments), str(pipe), "it is no regular file", program=name)
 
 
 def player(tmp_path: Path, *arguments: str, server: str = "127.0.0.1:9") -> subprocess.CompletedProcess[str]:
@@ -465,7 +457,9 @@ def player(tmp_path: Path, *arguments: str, server: str = "127.0.0.1:9") -> subp
 
 @needs_programs
 def test_a_wrong_choice_of_the_players_is_named_with_what_there_is(tmp_path: Path) -> None:
-    one_sentence(player(tmp_path, "--transport", "tcp", "--primary", "lte"), "xlink-player", "'lte'", "known are wifi")
+    one_sentence(
+        player(tmp_path, "--transport", "tcp", "--primary", "lte"), "'lte'", "known are wifi", program="xlink-player"
+    )
 
 
 @needs_programs
@@ -474,7 +468,7 @@ def test_a_server_that_is_not_there_is_one_sentence(tmp_path: Path, transport: l
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         nowhere = f"127.0.0.1:{free.getsockname()[1]}"
-    one_sentence(player(tmp_path, *transport, server=nowhere), "xlink-player", nowhere)
+    one_sentence(player(tmp_path, *transport, server=nowhere), nowhere, program="xlink-player")
 
 
 def test_names_that_occur_twice_are_listed_once() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from conftest import one_sentence, run_program
 from quic_programs import Child, Server, events, read_jsonl
 from railyard.base.paths import program
 from test_deployment import (
@@ -21,7 +22,6 @@ from test_deployment import (
     end_endless,
     finish,
     garbage,
-    one_sentence,
     outcomes,
     start_load,
 )
@@ -273,7 +273,7 @@ def test_a_balancer_that_cannot_start_says_why(
         config,
         *arguments,
     ]
-    one_sentence(command, "xlink-balancer: ", *words)
+    one_sentence(run_program(command, timeout=20), *words, program="xlink-balancer")
 
 
 def connect_all(folder: Path, balancer: Balancer, name: str) -> dict[str, int]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import in_process
-from conftest import FakeRun, good
+from conftest import FakeRun, good, one_sentence
 from railyard.base.page import Table, markdown_of
 from railyard.results.records import Run, load_run
 from railyard.studies import link_models, recorded
@@ -141,11 +141,9 @@ def test_an_experiment_of_the_command_line_is_played_without_the_buffers_of_the_
 
 def test_an_experiment_that_is_not_there_is_told_in_one_sentence(tmp_path: Path) -> None:
     done = in_process.railyard("study", "evaluation", "--set", "experiments=[nothing]")
-    assert done.returncode == 2
-    assert done.stderr.startswith("railyard: there is no experiment 'nothing' in ") and done.stderr.count("\n") == 1
+    one_sentence(done, "there is no experiment 'nothing' in ")
     done = in_process.railyard("run", str(tmp_path))
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"railyard: {tmp_path}: this is a folder; name a file of YAML, or one of ")
+    one_sentence(done, f"{tmp_path}: this is a folder; name a file of YAML, or one of ")
 
 
 def test_headlines_are_told_for_the_pairs_that_chose_the_constants_and_for_the_others_apart(tmp_path: Path) -> None:

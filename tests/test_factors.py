@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conftest import FakeRun
+from conftest import FakeRun, one_sentence
 from in_process import railyard
 from railyard.base.errors import UserError
 from railyard.base.yamlfile import document_of
@@ -106,6 +106,5 @@ def test_rates_that_no_link_has_ask_for_their_unit(tmp_path: Path) -> None:
     """A file in kbps whose heading has no unit."""
     (tmp_path / "rates.csv").write_text("time,rate\n0,5000\n1,7000\n2,6000\n")
     asked = ("traces", "convert", str(tmp_path / "rates.csv"), "--out", str(tmp_path / "lte.down"))
-    done = railyard(*asked)
-    assert done.returncode == 2 and "which is no rate in mbps; give their unit" in done.stderr
+    one_sentence(railyard(*asked), "which is no rate in mbps; give their unit")
     assert "6.00 Mbps" in railyard(*asked, "--unit", "kbps").stdout

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import good, run_program
+from conftest import good, one_sentence, run_program
 from mpshell_program import (
     MPSHELL,
     TIMEOUT_S,
@@ -245,9 +245,7 @@ def test_a_malformed_trace_is_named_with_its_line(trace: Path, tmp_path: Path, c
     bad = tmp_path / "bad.trace"
     bad.write_text(content)
     result = run("--path", f"wifi:up={trace},down={bad},delay=1", "--", "true")
-    assert result.returncode == 2
-    assert result.stderr.startswith(f"mpshell: {bad}{where}")
-    assert result.stderr.count("\n") == 1
+    one_sentence(result, f"{bad}{where}", program="mpshell")
 
 
 @pytest.mark.parametrize(
@@ -265,11 +263,7 @@ def test_a_malformed_trace_is_named_with_its_line(trace: Path, tmp_path: Path, c
     ],
 )
 def test_bad_input_ends_in_one_sentence(trace: Path, arguments: list[str], says: str) -> None:
-    result = run(*[argument.replace("{trace}", str(trace)) for argument in arguments])
-    assert result.returncode == 2
-    assert result.stderr.startswith("mpshell: ")
-    assert says in result.stderr
-    assert result.stderr.count("\n") == 1
+    one_sentence(run(*[argument.replace("{trace}", str(trace)) for argument in arguments]), says, program="mpshell")
 
 
 def test_without_permission_it_says_so(trace: Path) -> None:

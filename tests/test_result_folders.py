@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Done, good, run_program
+from conftest import good, one_sentence, run_program
 from in_process import railyard
 from railyard.arenas import mpshell
 from railyard.base.errors import UserError
@@ -69,11 +69,6 @@ def folders_of(results: Path) -> list[str]:
 def named(results: Path, name: str = "unit") -> str:
     assert (results / name).is_symlink()
     return str((results / name).readlink())
-
-
-def one_sentence(done: Done) -> str:
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    return done.stderr
 
 
 def wall_clock_run(spec: RunSpec, partial: Path) -> dict[str, Any]:
@@ -328,11 +323,9 @@ def test_a_name_that_is_no_run_is_told_what_it_is(
         ("other/subway-1--xlink--s9", "has no run 'subway-1--xlink--s9'; did you mean 'other/subway-1--xlink--s"),
     ]
     for name, sentence in cases:
-        done = railyard("diff", name, f"unit/{run}")
-        assert done.returncode == 2 and sentence in done.stderr, done.stderr
+        one_sentence(railyard("diff", name, f"unit/{run}"), sentence)
     (results / "unit" / "campaign.json").write_text("{}")
-    done = railyard("report", "unit")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1) and "no campaign's record" in done.stderr
+    one_sentence(railyard("report", "unit"), "no campaign's record")
 
 
 def test_of_an_exhibit_with_several_folders_the_newest_is_shown(experiment: Path, results: Path) -> None:

@@ -26,7 +26,7 @@ from urllib.parse import quote, urlencode
 import duckdb
 import pytest
 
-from conftest import FakeRun, good
+from conftest import FakeRun, good, one_sentence
 from in_process import railyard
 from railyard.base.errors import UserError
 from railyard.base.paths import programs_dir
@@ -312,9 +312,8 @@ def test_a_folder_whose_name_is_no_utf8_is_told_beside_the_others(make_campaign:
     assert page.status == 200 and 'href="/campaign/campaign"' in page.text
     assert "bad\ufffd: the name of this folder is not UTF-8; rename it." in page.text
     asked = railyard("query", "SELECT 1", "--results", str(results))
-    assert asked.returncode == 2 and "bad\ufffd: the name of this folder is not UTF-8" in asked.stderr
-    reported = railyard("report", str(results / os.fsdecode(b"bad\xff")))
-    assert reported.returncode == 2 and "a name in it is not UTF-8; rename that" in reported.stderr
+    one_sentence(asked, "bad\ufffd: the name of this folder is not UTF-8")
+    one_sentence(railyard("report", str(results / os.fsdecode(b"bad\xff"))), "a name in it is not UTF-8; rename that")
 
 
 def test_a_campaign_whose_record_is_gone_has_a_page(make_campaign: Make) -> None:
@@ -556,9 +555,8 @@ def test_the_leaderboard_is_a_page_without_script_and_tells_nothing_of_the_machi
 ) -> None:
     folder = tmp_path / "board"
     done = railyard("serve", "--results", str(server.results), "--export", str(folder), "--figure", "rct_max")
-    assert done.returncode == 2 and "there is no figure 'rct_max'" in done.stderr
-    done = railyard("serve", "--results", str(tmp_path / "nope"))
-    assert done.returncode == 2 and "nope: there is no such folder" in done.stderr
+    one_sentence(done, "there is no figure 'rct_max'")
+    one_sentence(railyard("serve", "--results", str(tmp_path / "nope")), "nope: there is no such folder")
     good(railyard("serve", "--results", str(server.results), "--export", str(folder)))
     page = (folder / "index.html").read_text()
     assert "<script" not in page and "http" not in page.replace("http-equiv", "") and str(tmp_path) not in page

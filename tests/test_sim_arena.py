@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import Done, FakeRun, good
+from conftest import Done, FakeRun, good, one_sentence
 from in_process import railyard
 from railyard.arenas.sim import ARENA, job
 from railyard.base.errors import UserError
@@ -248,8 +248,7 @@ def test_outputs_cut_by_a_disk_that_has_room_again_are_no_fault_of_railyard(
     program.chmod(0o755)
     yaml, out = campaign[0].parent / "unit.yaml", tmp_path / "out"
     done = railyard("run", str(yaml), "--seeds", "1", "--out", str(out), RAILYARD_BIN=str(tmp_path))
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "has incomplete outputs; was the disk full? xlink-sim ended with code 1: it said nothing." in done.stderr
+    one_sentence(done, "has incomplete outputs; was the disk full? xlink-sim ended with code 1: it said nothing.")
     assert list((out / "runs").iterdir()) == []
 
 
@@ -282,6 +281,4 @@ def test_a_crash_in_one_run_ends_a_campaign_with_exit_code_1_and_a_play_that_fai
 
 def test_without_the_program_there_is_one_sentence(campaign: tuple[Path, Any], tmp_path: Path) -> None:
     yaml = campaign[0].parent / "unit.yaml"
-    done = railyard("run", str(yaml), "--out", str(tmp_path / "out"), RAILYARD_BIN=str(tmp_path))
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "make build" in done.stderr
+    one_sentence(railyard("run", str(yaml), "--out", str(tmp_path / "out"), RAILYARD_BIN=str(tmp_path)), "make build")

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from conftest import good, run_program
+from conftest import good, one_sentence, run_program
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
 from railyard.experiment.model import SchemeEntry
@@ -170,7 +170,7 @@ def test_a_broken_scenario_is_in_junit_and_in_the_history(two: StackVerdict) -> 
 
 def test_what_cannot_run_leaves_a_comment_that_says_so(tmp_path: Path) -> None:
     done = gate(tmp_path, "--stack", "libxlink", "--baseline", "nothing", "--candidate", str(RELAY))
-    assert done.returncode == 2 and "there is no such program or folder" in done.stderr
+    one_sentence(done, "there is no such program or folder")
     comment = (tmp_path / "railyard-gate.md").read_text()
     assert "libxlink: could not run" in comment and "there is no such program" in comment
 
