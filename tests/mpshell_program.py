@@ -6,7 +6,6 @@ import select
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,20 +19,7 @@ MPSHELL = programs_dir() / "mpshell"
 TIMEOUT_S = 30
 
 
-def _why_not() -> str | None:
-    if os.geteuid() != 0:
-        return "needs root: mpshell makes network namespaces and TUN devices"
-    if not Path("/dev/net/tun").exists():
-        return "needs /dev/net/tun"
-    if not MPSHELL.exists():
-        return f"needs {MPSHELL}: run make build"
-    return None
-
-
-pytestmark = [
-    pytest.mark.privileged,
-    pytest.mark.skipif(_why_not() is not None, reason=_why_not() or ""),
-]
+pytestmark = pytest.mark.privileged
 
 FLOOD_RECEIVER = """
 import os, socket, sys, time
@@ -75,13 +61,17 @@ def devices() -> set[str]:
     return {name for _, name in socket.if_nameindex()}
 
 
-def eventually(condition: Callable[[], bool], limit_s: float = 10) -> bool:
-    end = time.monotonic() + limit_s
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
+def processes_with(mark: str) -> list[int]:
+    """IDs of processes whose command line has `mark`."""
+    found = []
+    for directory in Path("/proc").iterdir():
+        if directory.name.isdigit() and int(directory.name) != os.getpid():
+            try:
+                if mark.encode() in (directory / "cmdline").read_bytes():
+                    found.append(int(directory.name))
+            except OSError:
+                continue
+    return found
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from conftest import run_program
 from railyard.base.paths import program
+from waiting import wait_until
 
 VIDEO_BYTES = 10_000_000
 VIDEO_URL = f"/synthetic/{VIDEO_BYTES}"
@@ -117,10 +118,8 @@ def run_player(folder: Path, port: int, *arguments: str) -> subprocess.Completed
 
 def wait_for_event(file: Path, name: str, limit_s: float = 20.0) -> None:
     """Waits until a program has written that event."""
-    end = time.monotonic() + limit_s
-    while not (file.exists() and f'"event":"{name}"' in file.read_text(encoding="utf-8")):
-        assert time.monotonic() < end, f"no {name} in {file}"
-        time.sleep(0.02)
+    event = f'"event":"{name}"'
+    wait_until(lambda: file.exists() and event in file.read_text(encoding="utf-8"), f"no {name} in {file}", limit_s)
 
 
 def player_summary(folder: Path) -> dict[str, Any]:

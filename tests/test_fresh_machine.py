@@ -4,14 +4,14 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from conftest import run_program
-from kernel_machine import children_of, gone
+from kernel_machine import children_of
 from railyard.base.paths import ROOT
+from waiting import wait_until, wait_until_gone
 
 SCRIPT = ROOT / "scripts" / "fresh-machine.sh"
 NOWHERE = {"RAILYARD_MACHINES": "/proc/railyard"}  # no folder can be made there
@@ -95,9 +95,7 @@ def test_nothing_of_a_machine_is_left_when_it_is_ended(tmp_path: Path, number: s
     def start() -> tuple[subprocess.Popen[bytes], list[int]]:
         before = set(tmp_path.glob("root.*/root/debootstrap"))
         making = subprocess.Popen([SCRIPT, "help"], env=environment, stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 120
-        while not set(tmp_path.glob("root.*/root/debootstrap")) - before and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until(lambda: set(tmp_path.glob("root.*/root/debootstrap")) - before, "debootstrap to begin", 120)
         below = children_of(making.pid)
         assert len(below) >= 3  # unshare, this script as the first process of its namespace, debootstrap
         return making, below
@@ -105,10 +103,7 @@ def test_nothing_of_a_machine_is_left_when_it_is_ended(tmp_path: Path, number: s
     making, below = start()
     making.send_signal(number)
     assert making.wait(60) == (143 if number == signal.SIGTERM else -number)
-    deadline = time.monotonic() + 20
-    while not all(gone(pid) for pid in below) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert all(gone(pid) for pid in below)
+    wait_until_gone(below)
     left = list(tmp_path.glob("root.*"))
     assert bool(left) == (number == signal.SIGKILL)
     making, _ = start()

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,11 @@ import pytest
 import yaml
 
 from conftest import good, one_sentence, run_program
-from kernel_machine import gone
 from railyard.base.paths import ROOT
 from railyard.gate import build
 from railyard.gate.suite import SUITES_DIR
 from railyard.run import children
+from waiting import wait_until, wait_until_gone
 
 GIT = ("git", "-c", "user.name=unit", "-c", "user.email=unit@localhost", "-c", "init.defaultBranch=main")
 LEFT_OUT = ("results", ".venv", ".git", ".*_cache")
@@ -102,16 +101,10 @@ def test_a_build_ends_with_the_command_that_began_it(tmp_path: Path, code: str, 
     with subprocess.Popen(
         [sys.executable, "-c", code], cwd=tmp_path, env=os.environ | {"PATH": path}, stderr=subprocess.DEVNULL
     ) as command:
-        while not (tmp_path / "pids").exists():
-            assert command.poll() is None
-            time.sleep(0.01)
+        wait_until(lambda: (tmp_path / "pids").exists() or command.poll() is not None, "the build to begin")
         command.send_signal(number)
         command.wait(60)
-    for pid in map(int, (tmp_path / "pids").read_text().split()):
-        deadline = time.monotonic() + 20
-        while not gone(pid) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert gone(pid)
+    wait_until_gone([int(word) for word in (tmp_path / "pids").read_text().split()])
 
 
 def test_a_build_under_nohup_does_not_end_with_its_terminal() -> None:

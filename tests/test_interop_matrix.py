@@ -3,7 +3,6 @@
 import asyncio
 import dataclasses
 import json
-import os
 import socket
 import subprocess
 from pathlib import Path
@@ -12,19 +11,8 @@ import pytest
 
 from interop import cases, cell, matrix, peers, relay
 from interop.defects import DEFECTS
-from railyard.base.paths import ROOT, program
+from railyard.base.paths import ROOT
 from railyard.run import vkernel
-
-
-def _why_not() -> str | None:
-    if os.geteuid() != 0:
-        return "needs root: each cell has namespaces of its own"
-    if not Path("/dev/net/tun").exists():
-        return "needs /dev/net/tun"
-    if not program("mpshell").exists():
-        return "needs build/bin/mpshell: run make build"
-    return None
-
 
 AIOQUIC = peers.by_name("aioquic")
 
@@ -34,14 +22,12 @@ AIOQUIC = peers.by_name("aioquic")
 )
 @pytest.mark.parametrize("name", cases.SMALL)
 @pytest.mark.privileged
-@pytest.mark.skipif(_why_not() is not None, reason=_why_not() or "")
 def test_cell_passes(tmp_path: Path, name: str, server: peers.Peer, client: peers.Peer) -> None:
     result = matrix.run_cell(cases.BY_NAME[name], server, client, tmp_path)
     assert result.verdict == "passed", result
 
 
 @pytest.mark.privileged
-@pytest.mark.skipif(_why_not() is not None, reason=_why_not() or "")
 def test_a_cell_that_depends_on_chance_is_tried_with_one_seed_after_the_other(tmp_path: Path) -> None:
     result, _ = matrix.run_matrix([AIOQUIC], [cases.BY_NAME["transferloss"]], tmp_path, times=2)
     assert (result.verdict, result.passed, result.tries, result.sign()) == ("passed", 2, 2, "2/2")

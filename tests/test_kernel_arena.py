@@ -10,7 +10,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ import pytest
 
 from conftest import good, one_sentence, run_program
 from in_process import railyard
-from kernel_machine import children_of, gone, name_of, needs_kernel, same_files, vk
+from kernel_machine import children_of, name_of, needs_kernel, same_files, vk
 from railyard.arenas import kernel
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, program
@@ -36,6 +35,7 @@ from railyard.run.runspec import RunSpec
 from railyard.studies.agreement import compare_exact
 from railyard.traces.library import list_pairs
 from small_disk import small_disk
+from waiting import wait_until, wait_until_gone
 
 YAML = """\
 name: inside
@@ -260,21 +260,19 @@ def test_nothing_runs_on_after_the_kill_of_a_campaign_and_the_next_start_removes
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 60
-    inside: list[int] = []
     # Before its first run the campaign has other children: for revisions and versions, and a first boot.
-    runs = tmp_path / "out" / "runs"
-    while (
-        not list(runs.glob(".partial-*")) or len(inside) < 4 or "vkernel" not in map(name_of, inside)
-    ) and time.monotonic() < deadline:
-        inside = children_of(campaign.pid)
-        time.sleep(0.01)
+    wait_until(lambda: list((tmp_path / "out" / "runs").glob(".partial-*")), "the first run to start", 60)
+    inside: list[int] = []
+
+    def all_run() -> bool:
+        """vkernel, the kernel, init and a shell."""
+        inside[:] = children_of(campaign.pid)
+        return len(inside) >= 4 and "vkernel" in map(name_of, inside)
+
+    wait_until(all_run, "the machine to be up", 60)
     campaign.kill()
     campaign.wait(30)
-    while not all(map(gone, inside)) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert len(inside) >= 4  # vkernel, the kernel, init and a shell
-    assert [pid for pid in inside if not gone(pid)] == []
+    wait_until_gone(inside)
     assert list(memory.iterdir()) == []
     assert [run.name for run in (tmp_path / "out" / "runs").iterdir()] == [".partial-subway-1--mptcp--s1"]
     good(railyard(*words))

@@ -16,6 +16,7 @@ from railyard.base.paths import program
 from railyard.run import fidelity, probe
 from railyard.run.lateness import Chain, Lateness, added, on_endpoints
 from railyard.run.probe import Timers
+from waiting import wait_until
 
 
 def longest(chain: Chain, slot: int, *, at_link: bool) -> float:
@@ -75,9 +76,7 @@ def test_a_probe_that_was_stopped_for_50_ms_says_so() -> None:
     command = [str(program("mpshell")), "--probe", "0.6", "--keep-awake", "off"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         threads = Path(f"/proc/{running.pid}/task")
-        deadline = time.monotonic() + 5
-        while len(list(threads.iterdir())) <= len(os.sched_getaffinity(0)):
-            assert time.monotonic() < deadline, "no timer threads came"
+        wait_until(lambda: len(list(threads.iterdir())) > len(os.sched_getaffinity(0)), "no timer threads came", 5)
         time.sleep(0.2)
         running.send_signal(signal.SIGSTOP)
         time.sleep(0.05)

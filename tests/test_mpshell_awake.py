@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from conftest import good
-from mpshell_program import MPSHELL, TIMEOUT_S, eventually, path_option, pytestmark, run, trace, under_way
+from mpshell_program import MPSHELL, TIMEOUT_S, path_option, pytestmark, run, trace, under_way
+from waiting import wait_until, wait_until_gone
 
 __all__ = ["pytestmark", "trace"]
 
@@ -26,14 +27,6 @@ def spinners_of(shell: int) -> set[int]:
         if Path(f"/proc/{pid}/comm").read_text().strip() == SPINNER:
             found.add(int(pid))
     return found
-
-
-def is_there(pid: int) -> bool:
-    """Whether the process runs and is no zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def cpu_ticks(pid: int) -> int:
@@ -65,7 +58,7 @@ def test_every_core_has_an_idle_class_spinner_that_dies_with_mpshell(trace: Path
         assert all(not list(Path(f"/proc/{pid}/fd").iterdir())[1:] for pid in spinners), "only the lock is open"
         shell.send_signal(number)
         shell.wait(TIMEOUT_S)
-        assert eventually(lambda: not any(is_there(pid) for pid in spinners))
+        wait_until_gone(spinners)
 
 
 def test_a_run_tells_what_was_done_and_what_it_cost(trace: Path, tmp_path: Path) -> None:
@@ -106,12 +99,12 @@ def test_two_shells_share_the_spinners_and_one_takes_over(trace: Path) -> None:
     with awake(trace, "--keep-awake", "on") as first, awake(trace, "--keep-awake", "on") as second:
         both = spinners_of(first.pid) | spinners_of(second.pid)
         assert len(both) == 2 * len(CORES)
-        assert eventually(lambda: sum(spins(pid) for pid in both) <= len(CORES)), "one a core spins, the others wait"
+        wait_until(lambda: sum(spins(pid) for pid in both) <= len(CORES), "one a core spins, the others wait")
         waiting = {pid for pid in spinners_of(second.pid) if not spins(pid)}
         first.kill()
         first.wait(TIMEOUT_S)
         before = {pid: cpu_ticks(pid) for pid in waiting}
-        assert eventually(lambda: all(spins(pid) for pid in before))
+        wait_until(lambda: all(spins(pid) for pid in before), "the first ones to spin again")
 
 
 def test_shells_inside_of_shells_and_other_namespaces_share_them_too(trace: Path, tmp_path: Path) -> None:

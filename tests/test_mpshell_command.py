@@ -18,29 +18,17 @@ from mpshell_program import (
     MPSHELL,
     TIMEOUT_S,
     devices,
-    eventually,
     path_option,
+    processes_with,
     pytestmark,
     run,
     summary_of,
     trace,
     under_way,
 )
+from waiting import wait_until
 
 __all__ = ["pytestmark", "trace"]
-
-
-def processes_with(mark: str) -> list[int]:
-    """IDs of processes whose command line has `mark`."""
-    found = []
-    for directory in Path("/proc").iterdir():
-        if directory.name.isdigit() and int(directory.name) != os.getpid():
-            try:
-                if mark.encode() in (directory / "cmdline").read_bytes():
-                    found.append(int(directory.name))
-            except OSError:
-                continue
-    return found
 
 
 # ---- exit status -------------------------------------------------------------------------------------------------
@@ -128,13 +116,13 @@ def test_nothing_is_left_after_a_signal(trace: Path, number: signal.Signals) -> 
     mark = f"{70000 + int(number)}.{os.getpid()}"
     before = devices()
     with lingering(trace, mark) as shell:
-        assert eventually(lambda: len(processes_with(f"sleep\0{mark}")) == 2)
+        wait_until(lambda: len(processes_with(f"sleep\0{mark}")) == 2, "both commands to run")
         assert len(new_devices(before, shell)) == 2
         shell.send_signal(number)
         status = shell.wait(TIMEOUT_S)
         assert status == (-number if number == signal.SIGKILL else 128 + number)
-        assert eventually(lambda: not processes_with(mark))
-        assert eventually(lambda: not new_devices(before, shell))
+        wait_until(lambda: not processes_with(mark), "its processes to be gone")
+        wait_until(lambda: not new_devices(before, shell), "its devices to be gone")
 
 
 def test_descendants_do_not_outlive_the_command(trace: Path) -> None:

@@ -22,7 +22,6 @@ from typing import Any
 import dpkt
 import pytest
 
-import mpshell_program
 from conftest import good, run_program
 from mpshell_program import (
     FLOOD_RECEIVER,
@@ -30,16 +29,19 @@ from mpshell_program import (
     TIMEOUT_S,
     devices,
     echo,
-    eventually,
     flood,
     path_option,
+    processes_with,
+    pytestmark,
     run,
     served,
     summary_of,
+    trace,
 )
 from railyard.run.fidelity import judge
+from waiting import wait_until
 
-pytestmark = mpshell_program.pytestmark
+__all__ = ["pytestmark", "trace"]
 LINKTYPE_RAW = 101
 CONTROL_CLIENT = MPSHELL.parent / "mpshell-ctl"
 FLOW = MPSHELL.parent / "udp-flow"
@@ -59,14 +61,6 @@ for line in sys.stdin:
     except TimeoutError:
         print("lost", flush=True)
 """
-
-
-@pytest.fixture
-def trace(tmp_path: Path) -> Path:
-    """12 Mbit/s: one opportunity every ms."""
-    path = tmp_path / "12mbps.trace"
-    path.write_text("".join(f"{ms}\n" for ms in range(1, 101)))
-    return path
 
 
 def sink(seconds: float = 30) -> tuple[subprocess.Popen[str], int]:
@@ -105,7 +99,7 @@ def controlled(trace: Path, tmp_path: Path, port: int) -> Iterator[tuple[subproc
         text=True,
     ) as shell:
         try:
-            assert eventually(place.exists)
+            wait_until(place.exists, "the control socket")
             yield shell, place
         finally:
             shell.kill()
@@ -202,7 +196,7 @@ def test_bad_commands_are_refused_and_do_no_harm(trace: Path, tmp_path: Path) ->
                 continue
         for one in crowd:
             one.close()
-        assert eventually(lambda: refused_or(place, "stats") == 0)
+        wait_until(lambda: refused_or(place, "stats") == 0, "mpshell to answer again")
         deaf = socket.socket(socket.AF_UNIX)
         deaf.connect(str(place))
         deaf.settimeout(1)
@@ -407,23 +401,10 @@ def test_killed_at_any_moment_it_leaves_nothing_for_the_next_start(trace: Path, 
             time.sleep(moment_ms / 1000)
             shell.send_signal(signal.SIGKILL)
             killed.append(shell)
-    assert eventually(lambda: not devices_of(*killed))
-    assert eventually(lambda: not processes_of(mark))
+    wait_until(lambda: not devices_of(*killed), "all devices to be gone")
+    wait_until(lambda: not processes_with(f"sleep\0{mark}"), "all processes to be gone")
     good(run(*path_option("a", trace), "--control", place, "--", "true"))
     assert not place.exists()
-
-
-def processes_of(mark: str) -> list[str]:
-    found = []
-    for directory in Path("/proc").iterdir():
-        if directory.name.isdigit():
-            try:
-                words = (directory / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if words[:2] == [b"sleep", mark.encode()]:
-                found.append(directory.name)
-    return found
 
 
 NAT = """

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ import pytest
 
 from conftest import Done, good, one_sentence, run_program
 from quic_programs import synthetic
+from waiting import wait_until
 
 # RAILYARD_BIN=build/asan/bin runs all of this under the sanitizers.
 BIN = Path(__file__).parents[1] / os.environ.get("RAILYARD_BIN", "build/bin")
@@ -385,10 +385,7 @@ def test_an_interrupted_player_leaves_a_whole_log(tmp_path: Path, server: Server
     saved = tmp_path / "video.bin"
     command = player_command(tmp_path, server.address, "--bitrate", "1000000", "--save", str(saved))
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as player:
-        deadline = time.monotonic() + 10
-        while not (saved.exists() and saved.stat().st_size > 0):
-            assert time.monotonic() < deadline, "the player received nothing"
-            time.sleep(0.01)
+        wait_until(lambda: saved.exists() and saved.stat().st_size, "the player received nothing")
         player.send_signal(signal.SIGINT)
         _, stderr = player.communicate(timeout=10)
     one_sentence(Done(player.returncode, "", stderr), program="xlink-player", code=1)

@@ -38,6 +38,7 @@ from railyard.serve import connections, figures, leaderboard, starting, store
 from railyard.serve.figures import distribution, where
 from railyard.serve.work import UnfinishedError, Work
 from railyard.stats.intervals import Interval
+from waiting import wait_until
 from web_server import WAIT_S, Make, Server, campaign
 
 MARKUP = "<img src=x onerror=alert(1)>"
@@ -511,10 +512,7 @@ def test_a_campaign_that_takes_too_long_is_stopped(make_campaign: Make) -> None:
     out = campaign(make_campaign)
     with Server(out.parent, limit_s=0.05) as server:
         assert server.post("/start", {"pair": "subway-1", "scheme": "xlink"}).status == 303
-        until = time.monotonic() + WAIT_S
-        while server.job.is_running:
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        wait_until(lambda: not server.job.is_running, "the campaign is not stopped", WAIT_S)
         assert "which is the limit" in server.ask("/job").text
 
 

@@ -19,11 +19,12 @@ from pathlib import Path
 import pytest
 
 from conftest import good, one_sentence, run_program
-from kernel_machine import children_of, gone, needs_kernel, vk
+from kernel_machine import children_of, needs_kernel, vk
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, program
 from railyard.run import vkernel
 from small_disk import small_disk
+from waiting import wait_until, wait_until_gone
 
 SPINNING = "import time; time.sleep(2.5)\nwhile True: pass"
 
@@ -94,16 +95,12 @@ def test_in_a_terminal_lines_begin_at_the_left_and_ctrl_c_ends_the_machine(tmp_p
 def test_nothing_is_left_of_a_machine_that_is_ended(tmp_path: Path, memory: Path, number: signal.Signals) -> None:
     command = [str(program("vkernel")), "--folder", str(tmp_path), "--", "sh", "-c", "touch up; while :; do :; done"]
     machine = subprocess.Popen(command, env=os.environ | {"TMPDIR": str(memory)}, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "up").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until((tmp_path / "up").exists, "the shell to run", 60)
     inside = children_of(machine.pid)
     assert len(inside) >= 2  # the kernel and the shell
     machine.send_signal(number)
     machine.wait(30)
-    while not all(map(gone, inside)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert [pid for pid in inside if not gone(pid)] == []
+    wait_until_gone(inside)
     assert list(memory.iterdir()) == []
     assert [file.name for file in tmp_path.iterdir()] == ["up"]
 
@@ -353,16 +350,12 @@ def test_nothing_of_a_build_runs_on_when_it_is_ended(tmp_path: Path, number: sig
         env=os.environ | {"RAILYARD_KERNEL_CACHE": str(tmp_path / "cache"), "KERNEL_SOURCE": str(SOURCE)},
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 60
-    while not list((tmp_path).glob("cache/.work-*/source/*")) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: list(tmp_path.glob("cache/.work-*/source/*")), "the first source", 60)
     below = children_of(building.pid)
     assert len(below) >= 1  # tar
     building.send_signal(number)
     assert building.wait(60) == (143 if number == signal.SIGTERM else -number)
-    while not all(map(gone, below)) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert [pid for pid in below if not gone(pid)] == []
+    wait_until_gone(below)
     if number == signal.SIGTERM:  # the next build removes what a killed one leaves
         assert sorted(file.name for file in (tmp_path / "cache").iterdir()) == [".lock", "build.log"]
 
