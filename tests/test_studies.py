@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,22 +15,16 @@ import numpy as np
 import pytest
 import yaml
 
-from kernel_machine import children_of, gone, name_of
+from kernel_machine import children_of, name_of
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, STUDIES_DIR, programs_dir
 from railyard.studies import study
 from railyard.studies.machine import output_of
 from railyard.studies.study import FILE, MARKED, PAGES, SIZE, as_kept, find_study, studies
 from test_one_file import follow, tree
+from waiting import wait_until, wait_until_gone
 
 __all__ = ["follow", "tree"]
-
-
-def wait_for(is_so: Callable[[], bool], limit_s: float = 30) -> None:
-    deadline = time.monotonic() + limit_s
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def names_below(pid: int) -> set[str]:
@@ -145,11 +138,11 @@ def test_nothing_of_a_study_is_left_when_it_is_ended(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "railyard", "study", "mpshell-lateness", "--size=small", "--set=seconds=30"]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     with subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL) as running:
-        wait_for(lambda: "udp-flow" in names_below(running.pid) and "mpshell" in names_below(running.pid))
+        wait_until(lambda: {"udp-flow", "mpshell"} <= names_below(running.pid), "both programs to run", 30)
         below = children_of(running.pid)
         running.terminate()
         assert running.wait(60) == 130
-    wait_for(lambda: all(gone(pid) for pid in below))
+    wait_until_gone(below)
     assert not list(tmp_path.iterdir())
 
 
