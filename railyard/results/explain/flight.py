@@ -2,8 +2,8 @@
 
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from railyard.base.jsonl import read_json
+from railyard.base.lists import grouped
 from railyard.results.anyqlog import check_sizes
 from railyard.results.linklog.read import LinkLog, link_log_of
 from railyard.results.qlogdiff import InFlight, frame_length, no_qlogs, path_names, timed_events
@@ -111,10 +112,7 @@ class Flight:
 
     @cached_property
     def _sending_s(self) -> dict[str, list[float]]:
-        times: dict[str, list[float]] = {}
-        for packet in self.down:
-            if packet.pieces:
-                times.setdefault(packet.path, []).append(packet.sent_s)
+        times = grouped((packet.path, packet.sent_s) for packet in self.down if packet.pieces)
         return {path: sorted(sent) for path, sent in times.items()}
 
     @cached_property
@@ -129,12 +127,12 @@ class Flight:
 
     @cached_property
     def _of_streams(self) -> dict[tuple[str, int], list[Packet]]:
-        found: dict[tuple[str, int], list[Packet]] = {}
-        for way, packets in (("down", self.down), ("up", self.up)):
-            for packet in packets:
-                for stream in {piece.stream for piece in packet.pieces}:
-                    found.setdefault((way, stream), []).append(packet)
-        return found
+        return grouped(
+            ((way, stream), packet)
+            for way, packets in (("down", self.down), ("up", self.up))
+            for packet in packets
+            for stream in {piece.stream for piece in packet.pieces}
+        )
 
     def packets_of(self, way: str, stream: int) -> list[Packet]:
         """The packets with data of the stream. `way`: 'up' or 'down'."""
@@ -202,7 +200,7 @@ class _End:
         for path in self._paths.values():
             self._change(t_s, path, usable=False)
         self._new_path(t_s, data)
-        self._taken_up(t_s, data)
+        self._use(t_s, data, usable=True)
 
     def _sent(self, t_s: float, data: dict[str, Any]) -> None:
         key, path = self._key(data), self._path_of(data)
@@ -212,7 +210,7 @@ class _End:
         packet = self.sent[key] = Packet(path, key[1], t_s, pieces)
         packet.copies = {(p.stream, p.first) for p in pieces if self._copied.get((p.stream, p.first)) == t_s}
         if pieces:
-            self._wait(t_s, waits=False)
+            self._wait(t_s, data, waits=False)
 
     def _received(self, t_s: float, data: dict[str, Any]) -> None:
         key = self._key(data)
@@ -227,37 +225,22 @@ class _End:
     def _change(self, t_s: float, path: str, **values: Any) -> None:
         states = self.states.setdefault(path, [])
         last = states[-1] if states else PathState(t_s, 0.0, 0.0, usable=True, waits=False)
-        now = PathState(
-            t_s,
-            float(values.get("window", last.window)),
-            float(values.get("in_flight", last.in_flight)),
-            bool(values.get("usable", last.usable)),
-            bool(values.get("waits", last.waits)),
-        )
+        now = replace(last, t_s=t_s, **values)
         if not states or now != last:
             states.append(now)
 
     def _metrics(self, t_s: float, data: dict[str, Any]) -> None:
         path = self._path_of(data)
         if path is not None and "congestion_window" in data:
-            self._change(t_s, path, window=data["congestion_window"])
+            self._change(t_s, path, window=float(data["congestion_window"]))
 
-    def _use(self, usable: bool, t_s: float, data: dict[str, Any]) -> None:
+    def _use(self, t_s: float, data: dict[str, Any], *, usable: bool) -> None:
         if (path := self._path_of(data)) is not None:
             self._change(t_s, path, usable=usable)
 
-    def _set_aside(self, t_s: float, data: dict[str, Any]) -> None:
-        self._use(False, t_s, data)
-
-    def _taken_up(self, t_s: float, data: dict[str, Any]) -> None:
-        self._use(True, t_s, data)
-
-    def _wait(self, t_s: float, *, waits: bool) -> None:
+    def _wait(self, t_s: float, _: dict[str, Any], *, waits: bool) -> None:
         for path in self._paths.values():
             self._change(t_s, path, waits=waits)
-
-    def _waits(self, t_s: float, data: dict[str, Any]) -> None:
-        self._wait(t_s, waits=True)
 
     def _copy(self, t_s: float, data: dict[str, Any]) -> None:
         self._copied[int(data["stream_id"]), int(data["offset"])] = t_s
@@ -275,15 +258,16 @@ class _End:
         if first.isdigit() and last.isdigit():
             self.requests.append((t_s, int(data["stream_id"]), int(first), int(last)))
 
+    _SET_ASIDE, _TAKEN_UP = partial(_use, usable=False), partial(_use, usable=True)
     _HANDLERS: ClassVar[dict[str, Callable[["_End", float, dict[str, Any]], None]]] = {
         "multipath:path_new": _new_path,
         "multipath:migrated": _migrated,
-        "multipath:path_suspect": _set_aside,
-        "multipath:path_standby": _set_aside,
-        "multipath:path_closed": _set_aside,
-        "multipath:path_recovered": _taken_up,
-        "multipath:path_validated": _taken_up,
-        "multipath:scheduler_waits": _waits,
+        "multipath:path_suspect": _SET_ASIDE,
+        "multipath:path_standby": _SET_ASIDE,
+        "multipath:path_closed": _SET_ASIDE,
+        "multipath:path_recovered": _TAKEN_UP,
+        "multipath:path_validated": _TAKEN_UP,
+        "multipath:scheduler_waits": partial(_wait, waits=True),
         "quic:packet_sent": _sent,
         "quic:packet_received": _received,
         "quic:packet_lost": _lost,
