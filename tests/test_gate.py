@@ -14,8 +14,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import in_process
 from conftest import FakeRun, one_sentence
@@ -38,20 +36,6 @@ from railyard.stats.distributions import exact_share, less_certain
 from railyard.stats.statistics import differences, holm, log_ratios, middle, pseudo_median, signed_rank_p
 
 # --- statistics -------------------------------------------------------------------------------------------------------
-
-deltas = st.lists(st.integers(-6, 6).map(float), max_size=9)
-
-
-@given(deltas)
-def test_the_signed_rank_test_is_the_count_over_all_sign_patterns(values: list[float]) -> None:
-    moved = sorted((abs(value) for value in values if value), key=float)
-    rank = {size: sum(other < size for other in moved) + (moved.count(size) + 1) / 2 for size in moved}
-    observed = sum(rank[abs(value)] for value in values if value > 0)
-    sums = [
-        sum(rank[size] for size, positive in zip(moved, signs, strict=True) if positive)
-        for signs in itertools.product((False, True), repeat=len(moved))
-    ]
-    assert signed_rank_p(values) == pytest.approx(sum(total >= observed for total in sums) / len(sums))
 
 
 def test_known_values_of_the_signed_rank_test() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import one_sentence
-from test_player_tcp import MB, play, running_server
+from test_player_tcp import MB, Server, play
 
 
 @contextmanager
@@ -67,10 +67,10 @@ def relay(file: Path, server: tuple[str, int], cut_after: int | None = None) -> 
 
 def test_plays_a_video_through_a_relay(tmp_path: Path) -> None:
     saved = tmp_path / "video"
-    with running_server(tmp_path) as server, relay(tmp_path / "relay", server.host_port):
+    with Server(tmp_path) as server, relay(tmp_path / "relay", server.host_port):
         options = ("--concurrency", "3", "--verify", "--save", str(saved))
         done, log = play(tmp_path, f"unix:{tmp_path / 'relay'}", *options, transport="stream")
-        server_log = server.stop()
+        server_log = server.finish()
     assert done.returncode == 0, done.stderr
     summary = log[-1]
     assert summary["outcome"] == "complete"
@@ -81,7 +81,7 @@ def test_plays_a_video_through_a_relay(tmp_path: Path) -> None:
     assert summary["transport"] == {"connections": 3}
     assert log[0]["server"] == "localhost"
     assert sum(line["event"] == "request" for line in server_log) == 10
-    with running_server(tmp_path) as server:
+    with Server(tmp_path) as server:
         again = tmp_path / "again"
         done, _ = play(tmp_path, server.address, "--save", str(again))
     assert done.returncode == 0, done.stderr
@@ -89,7 +89,7 @@ def test_plays_a_video_through_a_relay(tmp_path: Path) -> None:
 
 
 def test_a_relay_that_gives_up_ends_the_play_with_a_sentence(tmp_path: Path) -> None:
-    with running_server(tmp_path) as server, relay(tmp_path / "relay", server.host_port, cut_after=3 * MB):
+    with Server(tmp_path) as server, relay(tmp_path / "relay", server.host_port, cut_after=3 * MB):
         done, log = play(tmp_path, f"unix:{tmp_path / 'relay'}", transport="stream")
     one_sentence(done, "the connection to localhost was lost", program="xlink-player", code=1)
     assert log[-1]["outcome"] == "connection_lost"

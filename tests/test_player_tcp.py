@@ -5,21 +5,19 @@ import http.client
 import http.server
 import json
 import os
-import selectors
 import signal
 import socket
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conftest import Done, good, one_sentence, run_program
-from quic_programs import synthetic
+from quic_programs import Child, synthetic
 from waiting import wait_until
 
 # RAILYARD_BIN=build/asan/bin runs all of this under the sanitizers.
@@ -28,21 +26,25 @@ MB = 1_000_000
 BYTES = "application/octet-stream"
 
 
-@dataclass
-class Server:
-    process: subprocess.Popen[str]
-    address: str
-    log: Path
+class Server(Child):
+    """xlink-server with HTTP/1.1 alone."""
+
+    def __init__(self, folder: Path, *options: str, listen: str = "127.0.0.1:0") -> None:
+        self.log = folder / "server.jsonl"
+        super().__init__([BIN / "xlink-server", "--http1", listen, "--out", self.log, *options])
+        listening = json.loads(self.first_line)
+        assert set(listening) == {"event", "http1"} and listening["event"] == "listening"
+        self.address: str = listening["http1"]
 
     @property
     def host_port(self) -> tuple[str, int]:
         host, port = self.address.rsplit(":", 1)
         return host, int(port)
 
-    def stop(self) -> list[dict[str, Any]]:
+    def finish(self) -> list[dict[str, Any]]:
         """Ends the server like an operator. Returns its records."""
-        self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(timeout=10) == 0
+        self.stop()
+        assert self.process.returncode == 0
         return records(self.log)
 
 
@@ -54,31 +56,9 @@ def records(path: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def read_line(process: subprocess.Popen[str], timeout: float) -> str:
-    assert process.stdout is not None
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        assert selector.select(timeout), "the server printed nothing in time"
-    return process.stdout.readline()
-
-
-@contextmanager
-def running_server(tmp_path: Path, *options: str, listen: str = "127.0.0.1:0") -> Iterator[Server]:
-    log = tmp_path / "server.jsonl"
-    command = [str(BIN / "xlink-server"), "--http1", listen, "--out", str(log), *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            listening = json.loads(read_line(process, 10))
-            assert listening["event"] == "listening"
-            assert set(listening) == {"event", "http1"}
-            yield Server(process, listening["http1"], log)
-        finally:
-            process.kill()
-
-
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    with running_server(tmp_path) as running:
+    with Server(tmp_path) as running:
         yield running
 
 
@@ -186,7 +166,7 @@ def test_the_log_tells_the_whole_story(tmp_path: Path, server: Server) -> None:
 def test_the_server_records_requests_and_totals(tmp_path: Path, server: Server) -> None:
     done, _ = play(tmp_path, server.address)
     good(done)
-    log = server.stop()
+    log = server.finish()
     requests = [record for record in log if record["event"] == "request"]
     assert [(r["stream"], r["first"], r["last"], r["status"]) for r in requests] == [
         (i, i * MB, (i + 1) * MB - 1, 206) for i in range(10)
@@ -213,7 +193,7 @@ def mptcp_works() -> bool:
 
 @pytest.mark.skipif(not mptcp_works(), reason="this kernel opens no MPTCP socket (sysctl net.mptcp.enabled)")
 def test_mptcp_counts_its_subflows_and_the_listener_takes_tcp_too(tmp_path: Path) -> None:
-    with running_server(tmp_path, "--mptcp") as server:
+    with Server(tmp_path, "--mptcp") as server:
         done, log = play(tmp_path, server.address, "--verify", transport="mptcp")
         assert (done.returncode, done.stderr) == (0, "")
         transport = log[-1]["transport"]
@@ -232,7 +212,7 @@ def test_mptcp_says_when_the_server_has_only_tcp(tmp_path: Path, server: Server)
 
 
 def test_ipv6_addresses_stand_in_brackets(tmp_path: Path) -> None:
-    with running_server(tmp_path, listen="[::1]:0") as server:
+    with Server(tmp_path, listen="[::1]:0") as server:
         assert server.address.startswith("[::1]:")
         done, log = play(tmp_path, server.address, "--verify", "--path", "six:[::1]:lte")
         assert (done.returncode, done.stderr) == (0, "")
@@ -252,7 +232,7 @@ def test_a_server_that_is_not_there_is_one_sentence_and_exit_2(tmp_path: Path) -
 
 
 def test_a_connection_that_dies_under_way_is_exit_1(tmp_path: Path) -> None:
-    with running_server(tmp_path) as server:
+    with Server(tmp_path) as server:
         command = player_command(
             tmp_path, server.address, "--bitrate", "8000000", "--max-buffer-ms", "1000", "--chunk-bytes", "5000000"
         )
@@ -513,7 +493,7 @@ def test_files_and_their_ranges_are_served_from_the_root(tmp_path: Path) -> None
     content = bytes(range(256)) * 1000
     (root / "video.mp4").write_bytes(content)
     (tmp_path / "secret").write_text("secret")
-    with running_server(tmp_path, "--root", str(root)) as server:
+    with Server(tmp_path, "--root", str(root)) as server:
         response, body = fetch(server, "GET", "/video.mp4")
         assert (response.status, body) == (200, content)
         assert response.headers["Accept-Ranges"] == "bytes"
