@@ -275,7 +275,15 @@ def test_a_full_disk_is_told_once_and_ends_the_program(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["https://@:4433", "https://host/x#part", "https://me@host/x", "https:///x", "http://host/x", "https://h:99999/"],
+    [
+        "https://@:4433",
+        "https://host/x#part",
+        "https://me@host/x",
+        "https:///x",
+        "http://host/x",
+        "ftp://h/x",
+        "https://h:99999/",
+    ],
 )
 def test_a_url_of_another_form_is_one_sentence(url: str) -> None:
     done = run_program([program("xlink-get"), "--insecure", url])

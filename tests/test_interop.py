@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from conftest import good, one_sentence, run_program
+from conftest import good, run_program
 from interop.relay import Plan, Seen
 from interop.relay import start as start_relay
 from quic_programs import (
@@ -197,7 +197,6 @@ def test_load_verifies_the_servers_certificate_unless_told_not_to(
         assert done.returncode == 1
         ended = events(read_jsonl(tmp_path / "load.jsonl"), "connection")
         assert [record["outcome"] for record in ended] == ["failed", "failed"]
-        one_sentence(load(tmp_path, server.port), "--ca FILE", "--insecure", program="xlink-load")
 
 
 def test_load_waits_for_room_for_its_requests(tmp_path: Path, certificate: tuple[Path, Path]) -> None:
