@@ -28,14 +28,19 @@ settings.load_profile("railyard")
 REQUIRE = os.environ.get("RAILYARD_REQUIRE_ALL") == "1"
 
 
+def missing_programs() -> str | None:
+    """The first of the programs that is not built, with the remedy. None: all are there."""
+    absent = [name for name in PROGRAM_NAMES if not (programs_dir() / name).is_file()]
+    return f"needs {programs_dir() / absent[0]}: run `make build`" if absent else None
+
+
 def missing_for_real_runs() -> str | None:
     """Why real runs are not possible here, None when they are."""
     if os.geteuid() != 0:
         return "needs root"
     if not Path("/dev/net/tun").exists():
         return "needs /dev/net/tun"
-    absent = [name for name in PROGRAM_NAMES if not (programs_dir() / name).is_file()]
-    return f"needs {programs_dir() / absent[0]}: run `make build`" if absent else None
+    return missing_programs()
 
 
 def missing_for_containers() -> str | None:
@@ -320,6 +325,14 @@ def browser() -> Iterator[Browser]:
     assert program is not None, "there is no Chromium"
     with Browser(program) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def built() -> None:
+    """What needs this needs the programs that `make build` makes."""
+    reason = missing_programs()
+    if reason is not None and not REQUIRE:
+        pytest.skip(reason)
 
 
 @pytest.fixture

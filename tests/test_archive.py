@@ -18,7 +18,7 @@ from conftest import good, one_sentence
 from in_process import railyard
 from kernel_machine import needs_kernel
 from railyard.base import provenance
-from railyard.base.paths import PEERS_DIR, programs_dir
+from railyard.base.paths import PEERS_DIR
 from railyard.results import archive
 from railyard.results.archive import MANIFEST, opened, write_archive
 from railyard.traces.library import AtHand
@@ -26,7 +26,7 @@ from small_disk import small_disk
 
 Members = dict[str, bytes]
 Change = Callable[[Members], None]
-pytestmark = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="the programs are not built")
+pytestmark = pytest.mark.usefixtures("built")
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Done, one_sentence, run_program
+from conftest import Done, missing_programs, one_sentence, run_program
 from in_process import railyard
 from railyard.base import yamlfile
 from railyard.base.errors import UserError
@@ -34,14 +34,12 @@ player:
 time_limit_s: 20
 """
 BIN = programs_dir()
-BUILT = all((BIN / name).is_file() for name in PROGRAM_NAMES)
-needs_programs = pytest.mark.skipif(not BUILT, reason="needs the programs that `make build` makes")
 
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If nothing is built, stand-ins for programs. They never run: every case here fails before a run starts."""
-    if not BUILT:
+    if missing_programs() is not None:
         (tmp_path / "bin").mkdir()
         for name in PROGRAM_NAMES:
             (tmp_path / "bin" / name).write_text("#!/bin/sh\nexit 1\n")
@@ -316,7 +314,7 @@ def program(*command: str) -> subprocess.CompletedProcess[str]:
     return run_program([str(BIN / name), *arguments], timeout=60)
 
 
-@needs_programs
+@pytest.mark.usefixtures("built")
 @pytest.mark.parametrize(("option", "kind"), [("--quic", socket.SOCK_DGRAM), ("--http1", socket.SOCK_STREAM)])
 def test_a_port_in_use_is_named(option: str, kind: socket.SocketKind) -> None:
     with socket.socket(socket.AF_INET, kind) as taken:
@@ -329,7 +327,7 @@ def test_a_port_in_use_is_named(option: str, kind: socket.SocketKind) -> None:
     assert done.stdout == ""
 
 
-@needs_programs
+@pytest.mark.usefixtures("built")
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
@@ -371,7 +369,7 @@ def test_a_mistake_on_the_command_line_of_a_program_is_named_with_the_remedy(wor
     one_sentence(program(name, *arguments), *parts, program=name)
 
 
-@needs_programs
+@pytest.mark.usefixtures("built")
 @pytest.mark.parametrize(
     "words",
     [

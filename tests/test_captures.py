@@ -16,12 +16,11 @@ from in_process import railyard
 from kernel_machine import needs_kernel
 from railyard.base.errors import UserError
 from railyard.base.jsonl import read_jsonl
-from railyard.base.paths import programs_dir
 from railyard.experiment.stacks import resolve_stack
 from railyard.results.archive import write_archive
 from railyard.run import captures
 
-pytestmark = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="the programs are not built")
+pytestmark = pytest.mark.usefixtures("built")
 needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="there is no tshark (Debian package tshark)")
 
 

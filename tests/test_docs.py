@@ -152,9 +152,8 @@ def test_every_test_that_the_page_on_conformance_names_exists() -> None:
     assert named <= existing, named - existing
 
 
+@pytest.mark.usefixtures("built")
 def test_the_settings_that_python_knows_are_those_of_the_programs() -> None:
-    if not (programs_dir() / "xlink-server").is_file():
-        pytest.skip("the programs are not built: make build")
     known, built = (json.loads(text) for text in (SETTINGS_FILE.read_text(encoding="utf-8"), reference.settings()))
     for setting, row in zip(built["settings"], known["settings"], strict=True):
         if setting.get("open"):  # a scheduler of one's own is known to the program alone

@@ -12,7 +12,6 @@ import pytest
 from conftest import FakeRun, good
 from in_process import railyard
 from railyard.base.errors import UserError
-from railyard.base.paths import programs_dir
 from railyard.report.replay import write_replay
 from railyard.results.explain.explanation import Explanation, chosen, explain, explain_all, sentences, waterfall
 from railyard.results.explain.flight import NEAR_MS, Link, read_flight
@@ -63,9 +62,7 @@ def ran(
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    if not (programs_dir() / "xlink-sim").is_file():
-        pytest.skip(f"needs {programs_dir() / 'xlink-sim'}: run `make build`")
+def runs(built: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return ran(tmp_path_factory.mktemp("explained"))
 
 

@@ -13,7 +13,7 @@ from nbformat import NotebookNode
 from lab_solutions import SOLUTIONS
 from railyard.arenas import sim
 from railyard.base.errors import UserError
-from railyard.base.paths import ROOT, programs_dir
+from railyard.base.paths import ROOT
 from railyard.lab import Check, check, path, tail, whole
 from railyard.lab import scheduler as lab
 
@@ -21,7 +21,7 @@ NOTEBOOKS = ROOT / "notebooks"
 EXERCISE = re.compile(r"^# exercise (\d+)$", re.MULTILINE)
 CHECK = re.compile(r"^lab\.\w+\(.*\)$", re.MULTILINE)
 
-needs_sim = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
+needs_sim = pytest.mark.usefixtures("built")
 
 
 def notebook(name: str) -> NotebookNode:

@@ -11,12 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from railyard.base.paths import PROGRAM_NAMES, programs_dir
+from railyard.base.paths import programs_dir
 
 BIN = programs_dir()
-pytestmark = pytest.mark.skipif(
-    not all((BIN / name).is_file() for name in PROGRAM_NAMES), reason="needs the programs that `make build` makes"
-)
+pytestmark = pytest.mark.usefixtures("built")
 
 JOB = """\
 {"schema": 1, "seed": 1, "start_offset_ms": 0, "time_limit_s": 2, "scheme": "xlink", "primary": "wifi",

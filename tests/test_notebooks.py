@@ -14,14 +14,14 @@ import pytest
 
 from conftest import good, run_program
 from railyard.base.errors import UserError
-from railyard.base.paths import ROOT, programs_dir
+from railyard.base.paths import ROOT
 from railyard.studies.exhibits.notebook import PLOTLY_TYPE, open_page
 from railyard.studies.study import SIZE, find_study
 
 BIN = Path(sys.executable).parent
 PNG = b"\x89PNG\r\n\x1a\n"
 
-pytestmark = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
+pytestmark = pytest.mark.usefixtures("built")
 
 
 def documented(word: str, out: Path) -> str:

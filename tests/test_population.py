@@ -24,7 +24,7 @@ from drawn_viewers import draw_viewers, tasks_of
 from in_process import railyard
 from plays_of_viewers import plays_of, read_plays
 from railyard.base.errors import UserError
-from railyard.base.paths import EXPERIMENTS_DIR, ROOT, program, programs_dir
+from railyard.base.paths import EXPERIMENTS_DIR, ROOT, program
 from railyard.base.provenance import sha256_of
 from railyard.base.yamlfile import load_yaml
 from railyard.figures.rows import REBUFFER_RATE, REINJECTION_COST
@@ -55,7 +55,7 @@ from railyard.studies.population.viewers import Viewer, day_shares
 from railyard.studies.study import find_study
 from waiting import wait_until
 
-pytestmark = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
+pytestmark = pytest.mark.usefixtures("built")
 SP, VANILLA = Arm("sp", "sp"), Arm("vanilla-mp", "vanilla-mp")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from plays_of_viewers import plays_of
 from railyard.base.errors import UserError
-from railyard.base.paths import EXPERIMENTS_DIR, programs_dir
+from railyard.base.paths import EXPERIMENTS_DIR
 from railyard.base.style import scheme_styles
 from railyard.base.yamlfile import load_yaml
 from railyard.report.exhibit import Column, Table, Wants
@@ -16,7 +16,7 @@ from railyard.studies.exhibits import population_first_frame, population_frame, 
 from railyard.studies.population.model import load_exhibit_spec
 from railyard.studies.study import Measured, find_study
 
-needs_sim = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
+needs_sim = pytest.mark.usefixtures("built")
 
 
 def test_an_arm_that_the_population_has_not_is_told_in_one_sentence(tmp_path: Path) -> None:

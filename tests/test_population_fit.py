@@ -11,7 +11,7 @@ import pytest
 
 from drawn_viewers import draw_viewers, tasks_of
 from railyard.base.errors import UserError
-from railyard.base.paths import EXPERIMENTS_DIR, program, programs_dir
+from railyard.base.paths import EXPERIMENTS_DIR, program
 from railyard.base.yamlfile import YamlDocument, load_yaml, parse
 from railyard.run.simbatch import batch
 from railyard.studies.population.access import Change, Drawn, changes_of, offered, queueing_ms
@@ -33,7 +33,7 @@ from railyard.studies.population.scenes import Library
 from railyard.studies.population.viewers import Viewer
 from railyard.studies.study import find_study
 
-needs_sim = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
+needs_sim = pytest.mark.usefixtures("built")
 FITTED = EXPERIMENTS_DIR / "fitted"
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from conftest import good
 from in_process import railyard
-from railyard.base.paths import programs_dir
 from railyard.results import pending
 
 EXPERIMENT = """
@@ -30,7 +29,7 @@ def refuse(folder: Path) -> None:
     raise ReadError
 
 
-@pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
+@pytest.mark.usefixtures("built")
 def test_a_campaign_without_anything_new_is_shown_again_without_reading_its_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,6 @@ from conftest import FakeRun, good, one_sentence
 from in_process import railyard
 from railyard.base.errors import UserError
 from railyard.base.jsonl import read_jsonl, summary_of
-from railyard.base.paths import programs_dir
 from railyard.report import write_whole
 from railyard.report.replay import write_replay
 from railyard.report.replay.figure import draw
@@ -46,9 +45,7 @@ def ran(folder: Path, **settings: Any) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    if not (programs_dir() / "xlink-sim").is_file():
-        pytest.skip(f"needs {programs_dir() / 'xlink-sim'}: run `make build`")
+def runs(built: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return ran(tmp_path_factory.mktemp("sim"), schemes="[xlink, cm]")
 
 
@@ -186,9 +183,8 @@ def test_a_run_of_the_kernels_mptcp_in_real_time_has_its_links_and_packets(tmp_p
     assert write_replay(run).stat().st_size < PAGE_LIMIT_BYTES
 
 
+@pytest.mark.usefixtures("built")
 def test_a_link_that_an_event_takes_down_has_no_capacity_then(tmp_path: Path) -> None:
-    if not (programs_dir() / "xlink-sim").is_file():
-        pytest.skip(f"needs {programs_dir() / 'xlink-sim'}: run `make build`")
     file = tmp_path / "tunnel.yaml"
     events = "[{t_s: 2, path: wifi, direction: down, state: down}, {t_s: 4, path: wifi, state: up}]"
     text = EXPERIMENT.format(arena="sim", schemes="[xlink]", seed=1, offset=0, bitrate=2_000_000, duration=6, limit=30)

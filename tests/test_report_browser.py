@@ -11,7 +11,6 @@ import pytest
 from chromium import NEEDS_CHROMIUM, OVERFLOWS, complaints, press
 from conftest import FakeRun, good
 from in_process import railyard
-from railyard.base.paths import programs_dir
 from railyard.report import write_report, write_whole
 from railyard.report.chromium import Browser, BrowserError, print_pdf
 from railyard.report.replay import write_replay
@@ -32,10 +31,8 @@ CUT_TEXTS = """[...document.querySelectorAll('.plot text')].filter(text => {
 
 
 @pytest.fixture(scope="module")
-def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def campaign(built: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A real campaign in virtual time."""
-    if not (programs_dir() / "xlink-sim").is_file() and not REQUIRE:
-        pytest.skip(f"needs {programs_dir() / 'xlink-sim'}: run `make build`")
     out = tmp_path_factory.mktemp("results") / "smoke"
     good(railyard("run", "smoke", "--arena", "sim", "--out", str(out)))
     return out

@@ -42,7 +42,7 @@ player: {duration_s: 2, bitrate_bps: 8000000, chunk_bytes: 524288}
 time_limit_s: 30
 """
 
-pytestmark = pytest.mark.skipif(not SATURATR.exists(), reason=f"needs {SATURATR}: run make build")
+pytestmark = pytest.mark.usefixtures("built")
 in_mpshell = [
     pytest.mark.privileged,
     pytest.mark.skipif(missing_for_real_runs() is not None, reason=missing_for_real_runs() or ""),

@@ -20,7 +20,7 @@ from railyard.traces.light import Burst, read_light_trace, read_size_latency
 from railyard.traces.trace import TraceError
 from test_saturatr import BIN, ENVIRONMENT, SATURATR, TOKEN, client, server
 
-pytestmark = pytest.mark.skipif(not SATURATR.exists(), reason=f"needs {SATURATR}: run make build")
+pytestmark = pytest.mark.usefixtures("built")
 
 # Delays that rise, fall and stay, and offsets with packets at once, evenly spaced and in groups.
 UP = "0 40 0 0 0 3 3 6 9 12\n500 60 0 0 2 4 6 8 10 12\n1000 80 0 5 5 10 10 15 15 20\n1500 40 0 0 0 0 1 1 1 1\n2000 40\n"

@@ -29,7 +29,6 @@ import pytest
 from conftest import FakeRun, good, one_sentence
 from in_process import railyard
 from railyard.base.errors import UserError
-from railyard.base.paths import programs_dir
 from railyard.results import differences
 from railyard.results.aggregate import write_parquet
 from railyard.results.records import Run, load_campaign, load_run
@@ -475,9 +474,8 @@ def test_a_void_run_that_was_repeated_is_read_again(make_campaign: Make) -> None
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("built")
 def test_the_form_starts_one_bounded_campaign(make_campaign: Make) -> None:
-    if not (programs_dir() / "xlink-sim").is_file():
-        pytest.skip(f"needs {programs_dir() / 'xlink-sim'}: run `make build`")
     out = campaign(make_campaign)
     form = {
         "pair": "subway-1",
@@ -506,9 +504,8 @@ def test_the_form_starts_one_bounded_campaign(make_campaign: Make) -> None:
         assert "sandbox" in server.get(run[1].replace("/run/", "/replay/")).headers["Content-Security-Policy"]
 
 
+@pytest.mark.usefixtures("built")
 def test_a_campaign_that_takes_too_long_is_stopped(make_campaign: Make) -> None:
-    if not (programs_dir() / "xlink-sim").is_file():
-        pytest.skip(f"needs {programs_dir() / 'xlink-sim'}: run `make build`")
     out = campaign(make_campaign)
     with Server(out.parent, limit_s=0.05) as server:
         assert server.post("/start", {"pair": "subway-1", "scheme": "xlink"}).status == 303

@@ -8,7 +8,6 @@ import pytest
 
 from chromium import NEEDS_CHROMIUM, OVERFLOWS, complaints, press
 from conftest import FakeRun
-from railyard.base.paths import programs_dir
 from railyard.report.chromium import Browser, Page
 from railyard.run.folders import locked
 from railyard.serve import leaderboard
@@ -147,9 +146,8 @@ def test_a_campaign_under_way_changes_on_the_page_and_keeps_the_focus(browser: B
         page.close()
 
 
+@pytest.mark.usefixtures("built")
 def test_the_form_shows_a_simulator_run(browser: Browser, make_campaign: Make) -> None:
-    if not (programs_dir() / "xlink-sim").is_file() and not REQUIRE:
-        pytest.skip(f"needs {programs_dir() / 'xlink-sim'}: run `make build`")
     with Server(campaign(make_campaign).parent) as server:
         page = opened(browser, server, "/start", 390, 844)
         page.evaluate(

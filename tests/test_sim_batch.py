@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from railyard.base.paths import ROOT, program, programs_dir
+from railyard.base.paths import ROOT, program
 from railyard.gate.compare import outputs_sha256
 from railyard.run import simbatch
 from railyard.run.simbatch import Batches
 from waiting import is_running, wait_until
 
-pytestmark = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
+pytestmark = pytest.mark.usefixtures("built")
 SECONDS = 72_000
 
 

@@ -17,7 +17,7 @@ import yaml
 
 from kernel_machine import children_of, name_of
 from railyard.base.errors import UserError
-from railyard.base.paths import ROOT, STUDIES_DIR, programs_dir
+from railyard.base.paths import ROOT, STUDIES_DIR
 from railyard.studies import study
 from railyard.studies.machine import output_of
 from railyard.studies.study import FILE, MARKED, PAGES, SIZE, as_kept, find_study, studies
@@ -120,7 +120,7 @@ def test_a_setting_that_names_what_is_not_there_is_refused(name: str, changes: d
         find_study(name).measure("small", changes)
 
 
-@pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
+@pytest.mark.usefixtures("built")
 def test_settings_of_paths_at_the_small_size(tmp_path: Path) -> None:
     one = find_study("paths")
     changes = {"against": {"cm": ["sp"]}, "out": tmp_path, "jobs": 1}
@@ -185,7 +185,7 @@ def test_no_measured_table_is_in_the_reference() -> None:
         assert not [line for line in text.splitlines() if line.startswith("|") and len(INTERVAL.findall(line)) > 1]
 
 
-@pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
+@pytest.mark.usefixtures("built")
 def test_early_data_at_the_small_size(tmp_path: Path) -> None:
     """0-RTT saves about the round trip of LTE, and a session without it nothing, as the page says. What is kept reads
     back as it was measured."""

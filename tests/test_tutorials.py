@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from conftest import run_program
-from railyard.base.paths import ROOT, programs_dir
+from railyard.base.paths import ROOT
 from test_docs import ALL_BLOCKS
 
-pytestmark = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs the programs: make build")
+pytestmark = pytest.mark.usefixtures("built")
 
 
 def follow(page: str, folder: Path) -> list[str]:
