@@ -145,64 +145,57 @@ def test_the_simulator_of_schedulers_is_built_of_the_present_sources(
     assert kept.is_file()
 
 
+def scheduler(body: str) -> str:
+    """A scheduler that decides by these lines of C."""
+    return f"""
+#include "scheduler/scheduler.h"
+
+void other(void);
+
+static void decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {{
+    (void)state;
+    {body}
+}}
+
+const xl_scheduler_ops xl_scheduler_mine = {{.name = "mine", .decide = decide}};
+"""
+
+
+BY_RTT = "xl_scheduler_decide_by_rtt(view, out);"
+
+
 @needs_sim
 def test_a_scheduler_that_prefers_the_slow_path_is_no_round_robin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAILYARD_RESULTS", str(tmp_path))
-    code = """
-#include "scheduler/scheduler.h"
-
-static void decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
-    (void)state;
-    if (!xl_scheduler_decide_by_rtt(view, out) || out->count < 2)
-        return;
-    size_t first = out->order[0];
-    out->order[0] = out->order[1];
-    out->order[1] = first;
-}
-
-const xl_scheduler_ops xl_scheduler_mine = {.name = "mine", .decide = decide};
-"""
-    assert lab.alternates(code, "both").words.startswith("Not yet. This is no round robin: at most 3 packets")
+    turn = "if (out->count > 1) { size_t first = out->order[0]; out->order[0] = out->order[1]; out->order[1] = first; }"
+    assert lab.alternates(scheduler(f"{BY_RTT} {turn}"), "both").words.startswith(
+        "Not yet. This is no round robin: at most 3 packets"
+    )
 
 
+# What crashes has fast requests before: their median would be below that of min-RTT.
 @needs_sim
-def test_a_scheduler_that_chooses_no_path_of_the_view_has_no_figures(tmp_path: Path) -> None:
-    code = """
-#include "scheduler/scheduler.h"
-
-static void decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
-    (void)state;
-    (void)view;
-    out->order[0] = 17;
-    out->count = 1;
-}
-
-const xl_scheduler_ops xl_scheduler_mine = {.name = "mine", .decide = decide};
-"""
-    with pytest.raises(UserError, match=r"^no figures: .*--mine--s1 connection_lost .*scheduler mine: .* is 17"):
-        lab.race(code, ["subway-1"], seeds=1, out=tmp_path / "race")
+@pytest.mark.parametrize(
+    ("body", "ended"),
+    [
+        ("(void)view; out->order[0] = 17; out->count = 1;", "connection_lost .*scheduler mine: .* is 17"),
+        (f"if (view->now > 3000000) {{ *(volatile int *)0 = 1; }} {BY_RTT}", r"crashed \(xlink-sim died of SIGSEGV"),
+    ],
+)
+def test_a_scheduler_that_chooses_no_path_of_the_view_or_crashes_has_no_figures(
+    tmp_path: Path, body: str, ended: str
+) -> None:
+    with pytest.raises(UserError, match=f"^no figures: .*--mine--s1 {ended}"):
+        lab.race(scheduler(body), ["subway-1"], seeds=1, out=tmp_path / "race")
 
 
 @pytest.mark.long
 @needs_sim
 def test_a_scheduler_that_does_not_link_is_one_sentence(tmp_path: Path) -> None:
-    code = """
-#include "scheduler/scheduler.h"
-
-void other(void);
-
-static void decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
-    (void)state;
-    other();
-    xl_scheduler_decide_by_rtt(view, out);
-}
-
-const xl_scheduler_ops xl_scheduler_mine = {.name = "mine", .decide = decide};
-"""
     with pytest.raises(UserError, match=r"does not compile: .*mine\.c:.*undefined reference to .other"):
-        lab.build(code, tmp_path / "tree")
+        lab.build(scheduler(f"other(); {BY_RTT}"), tmp_path / "tree")
 
 
 @pytest.mark.long
@@ -214,38 +207,8 @@ def test_a_scheduler_that_does_not_compile_is_one_sentence(tmp_path: Path) -> No
 
 
 @needs_sim
-def test_a_scheduler_that_crashes_has_no_figures(tmp_path: Path) -> None:
-    """Its requests before the crash are the fast ones: their median would be below that of min-RTT."""
-    code = """
-#include "scheduler/scheduler.h"
-
-static void decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
-    if (view->now > 3000000)
-        *(volatile int *)0 = 1;
-    (void)state;
-    xl_scheduler_decide_by_rtt(view, out);
-}
-
-const xl_scheduler_ops xl_scheduler_mine = {.name = "mine", .decide = decide};
-"""
-    with pytest.raises(UserError, match=r"^no figures: .*--mine--s1 crashed \(xlink-sim died of SIGSEGV"):
-        lab.race(code, ["subway-1"], seeds=1, out=tmp_path / "race")
-
-
-@needs_sim
 def test_a_scheduler_that_loops_has_hung_after_its_own_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = """
-#include "scheduler/scheduler.h"
-
-static void decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
-    (void)state;
-    while (*(volatile const uint64_t *)&view->now > 3000000)
-        ;
-    xl_scheduler_decide_by_rtt(view, out);
-}
-
-const xl_scheduler_ops xl_scheduler_mine = {.name = "mine", .decide = decide};
-"""
+    code = scheduler(f"while (*(volatile const uint64_t *)&view->now > 3000000) {{}} {BY_RTT}")
     assert lab.HANG_S <= 30
     monkeypatch.setattr(lab, "HANG_S", 5.0)
     with pytest.raises(UserError, match=r"^no figures: .*--mine--s1 hung"):

@@ -254,8 +254,15 @@ def test_a_connection_that_dies_under_way_is_exit_1(tmp_path: Path) -> None:
     assert records(tmp_path / "player.jsonl")[-1]["outcome"] == "connection_lost"
 
 
-class IgnoresRange(http.server.BaseHTTPRequestHandler):
+class Silent(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+class IgnoresRange(Silent):
+    """A server may ignore Range and answer 200 (RFC 9110 section 14.2)."""
 
     def do_GET(self) -> None:
         self.send_response(200)
@@ -264,25 +271,10 @@ class IgnoresRange(http.server.BaseHTTPRequestHandler):
         with suppress(ConnectionError):
             self.wfile.write(synthetic(0, MB - 1))
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
 
-
-def test_the_player_takes_its_range_out_of_a_whole_response(tmp_path: Path) -> None:
-    """A server may ignore Range and answer 200 (RFC 9110 section 14.2)."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), IgnoresRange) as whole:
-        threading.Thread(target=whole.serve_forever, daemon=True).start()
-        options = ("--url", f"/synthetic/{MB}", "--chunk-bytes", "300000", "--verify")
-        done, log = play(tmp_path, f"127.0.0.1:{whole.server_port}", *options)
-        whole.shutdown()
-    assert (done.returncode, done.stderr) == (0, "")
-    assert (log[-1]["outcome"], log[-1]["bytes"]) == ("complete", MB)
-
-
-class SaysItIsComing(http.server.BaseHTTPRequestHandler):
-    """Responses of two ranges, each behind three interim ones, in one piece or byte by byte."""
-
-    protocol_version = "HTTP/1.1"
+class SaysItIsComing(Silent):
+    """Responses of ranges, each behind three interim ones, in one piece or byte by byte. A client must parse these in
+    front of a final response (RFC 9110 section 15.2)."""
 
     def do_GET(self) -> None:
         first, last = map(int, self.headers["Range"].removeprefix("bytes=").split("-"))
@@ -295,19 +287,18 @@ class SaysItIsComing(http.server.BaseHTTPRequestHandler):
         for piece in [*pieces, synthetic(first, last)]:
             self.wfile.write(piece)
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
 
-
-def test_the_player_passes_over_interim_responses(tmp_path: Path) -> None:
-    """A client must parse them in front of a final response (RFC 9110 section 15.2)."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), SaysItIsComing) as early:
-        threading.Thread(target=early.serve_forever, daemon=True).start()
-        options = ("--url", "/synthetic/20000", "--chunk-bytes", "10000", "--verify")
-        done, log = play(tmp_path, f"127.0.0.1:{early.server_port}", *options)
-        early.shutdown()
+@pytest.mark.parametrize(("handler", "size", "chunk"), [(IgnoresRange, MB, 300_000), (SaysItIsComing, 20_000, 10_000)])
+def test_the_player_takes_its_range_out_of_a_whole_response_and_passes_over_interim_ones(
+    tmp_path: Path, handler: type[Silent], size: int, chunk: int
+) -> None:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        options = ("--url", f"/synthetic/{size}", "--chunk-bytes", str(chunk), "--verify")
+        done, log = play(tmp_path, f"127.0.0.1:{server.server_port}", *options)
+        server.shutdown()
     assert (done.returncode, done.stderr) == (0, "")
-    assert (log[-1]["outcome"], log[-1]["bytes"]) == ("complete", 20000)
+    assert (log[-1]["outcome"], log[-1]["bytes"]) == ("complete", size)
 
 
 def serve_once(listener: socket.socket, answer: bytes) -> None:
