@@ -179,7 +179,7 @@ def test_generated_pages_are_what_the_code_says(name: str) -> None:
 def test_every_event_of_the_qlog_is_documented() -> None:
     text = (DOCS / "reference" / "results.md").read_text() + (DOCS / "reference" / "wire.md").read_text()
     source = (ROOT / "transport" / "qlog" / "qlog.c").read_text()
-    events = re.findall(r'begin_event\([^"]*"(\w+)", (?:sent \? )?"(\w+)"(?: : "(\w+)")?', source)
+    events = re.findall(r'begin_(?:path_)?event\([^";{]*"(\w+)", (?:sent \? )?"(\w+)"(?: : "(\w+)")?', source)
     assert len(events) > 10
     for category, *names in events:
         for name in filter(None, names):

@@ -222,25 +222,6 @@ static uint64_t take_any_ack(xl_connection *c, const xl_frame *f, const xl_packe
     return error;
 }
 
-static uint64_t take_ietf(xl_connection *c, const xl_frame *f, const xl_packet_context *ctx) {
-    if (!c->path_ids)
-        return XL_QERR_FRAME_ENCODING; /* an unknown type (RFC 9000 section 12.4) */
-    switch (f->type) {
-    case XL_FRAME_PATH_ACK:
-    case XL_FRAME_PATH_ACK_ECN:
-        return take_any_ack(c, f, ctx);
-    case XL_FRAME_PATH_NEW_CONNECTION_ID:
-        return xl_conn_take_new_cid(c, f);
-    case XL_FRAME_PATH_RETIRE_CONNECTION_ID:
-        return xl_conn_take_retire_cid(c, f);
-    case XL_FRAME_PATH_STATUS_BACKUP:
-    case XL_FRAME_PATH_STATUS_AVAILABLE:
-        return xl_conn_take_path_status(c, f);
-    default:
-        return xl_conn_take_path_id_frame(c, f);
-    }
-}
-
 /* draft-ietf-quic-ack-frequency section 4. */
 static uint64_t take_ack_frequency(xl_connection *c, const xl_frame *f) {
     if (!c->local_params.has_min_ack_delay)
@@ -265,13 +246,15 @@ static uint64_t take_immediate_ack(const xl_connection *c, const xl_packet_conte
 }
 
 uint64_t xl_conn_take_frame(xl_connection *c, const xl_frame *f, const xl_packet_context *ctx) {
-    if (xl_frame_is_ietf(f->type))
-        return take_ietf(c, f, ctx);
+    if (!c->path_ids && xl_frame_is_ietf(f->type))
+        return XL_QERR_FRAME_ENCODING; /* an unknown type (RFC 9000 section 12.4) */
     switch (f->type) {
     case XL_FRAME_ACK:
     case XL_FRAME_ACK_ECN:
     case XL_FRAME_ACK_MP:
     case XL_FRAME_ACK_MP_ECN:
+    case XL_FRAME_PATH_ACK:
+    case XL_FRAME_PATH_ACK_ECN:
         return take_any_ack(c, f, ctx);
     case XL_FRAME_CRYPTO:
         return take_crypto(c, f, ctx);
@@ -295,8 +278,10 @@ uint64_t xl_conn_take_frame(xl_connection *c, const xl_frame *f, const xl_packet
     case XL_FRAME_STREAM_DATA_BLOCKED:
         return take_stream_data_blocked(c, f);
     case XL_FRAME_NEW_CONNECTION_ID:
+    case XL_FRAME_PATH_NEW_CONNECTION_ID:
         return xl_conn_take_new_cid(c, f);
     case XL_FRAME_RETIRE_CONNECTION_ID:
+    case XL_FRAME_PATH_RETIRE_CONNECTION_ID:
         return xl_conn_take_retire_cid(c, f);
     case XL_FRAME_PATH_CHALLENGE:
         take_path_challenge(c, f, ctx);
@@ -306,6 +291,14 @@ uint64_t xl_conn_take_frame(xl_connection *c, const xl_frame *f, const xl_packet
         return 0;
     case XL_FRAME_PATH_STATUS:
         return speaks_xlink(c) ? xl_conn_take_path_status(c, f) : XL_QERR_MP_PROTOCOL_VIOLATION;
+    case XL_FRAME_PATH_STATUS_BACKUP:
+    case XL_FRAME_PATH_STATUS_AVAILABLE:
+        return xl_conn_take_path_status(c, f);
+    case XL_FRAME_PATH_ABANDON:
+    case XL_FRAME_MAX_PATH_ID:
+    case XL_FRAME_PATHS_BLOCKED:
+    case XL_FRAME_PATH_CIDS_BLOCKED:
+        return xl_conn_take_path_id_frame(c, f);
     case XL_FRAME_QOE_CONTROL_SIGNALS:
         if (!c->multipath || (c->path_ids && !c->qoe.has_field))
             return XL_QERR_MP_PROTOCOL_VIOLATION;

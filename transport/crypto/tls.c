@@ -52,45 +52,31 @@ static int internal_error(xl_tls *tls) {
     return refuse(tls, GNUTLS_A_INTERNAL_ERROR, GNUTLS_E_INTERNAL_ERROR);
 }
 
-static bool level_of(gnutls_record_encryption_level_t from, xl_level *to) {
-    switch (from) {
-    case GNUTLS_ENCRYPTION_LEVEL_INITIAL:
-        *to = XL_LEVEL_INITIAL;
-        return true;
-    case GNUTLS_ENCRYPTION_LEVEL_HANDSHAKE:
-        *to = XL_LEVEL_HANDSHAKE;
-        return true;
-    case GNUTLS_ENCRYPTION_LEVEL_APPLICATION:
-        *to = XL_LEVEL_APP;
-        return true;
-    case GNUTLS_ENCRYPTION_LEVEL_EARLY: /* has no messages and no xl_level */
-        break;
-    }
-    return false;
-}
+/* GnuTLS's name of each level. Its level of 0-RTT has no messages and no xl_level. */
+static const gnutls_record_encryption_level_t gnutls_levels[XL_LEVEL_COUNT] = {
+    [XL_LEVEL_INITIAL] = GNUTLS_ENCRYPTION_LEVEL_INITIAL,
+    [XL_LEVEL_HANDSHAKE] = GNUTLS_ENCRYPTION_LEVEL_HANDSHAKE,
+    [XL_LEVEL_APP] = GNUTLS_ENCRYPTION_LEVEL_APPLICATION,
+};
 
-static gnutls_record_encryption_level_t gnutls_level_of(xl_level level) {
-    return level == XL_LEVEL_INITIAL     ? GNUTLS_ENCRYPTION_LEVEL_INITIAL
-           : level == XL_LEVEL_HANDSHAKE ? GNUTLS_ENCRYPTION_LEVEL_HANDSHAKE
-                                         : GNUTLS_ENCRYPTION_LEVEL_APPLICATION;
+static bool level_of(gnutls_record_encryption_level_t from, xl_level *to) {
+    for (*to = XL_LEVEL_INITIAL; *to < XL_LEVEL_COUNT && gnutls_levels[*to] != from; ++*to)
+        ;
+    return *to < XL_LEVEL_COUNT;
 }
 
 /* ---- Callbacks from GnuTLS ---- */
 
 int xl_tls_aead_of(gnutls_cipher_algorithm_t cipher, xl_aead *aead) {
-    switch (cipher) {
-    case GNUTLS_CIPHER_AES_128_GCM:
-        *aead = XL_AEAD_AES_128_GCM;
-        return 0;
-    case GNUTLS_CIPHER_AES_256_GCM:
-        *aead = XL_AEAD_AES_256_GCM;
-        return 0;
-    case GNUTLS_CIPHER_CHACHA20_POLY1305:
-        *aead = XL_AEAD_CHACHA20_POLY1305;
-        return 0;
-    default:
-        return -1;
-    }
+    static const gnutls_cipher_algorithm_t ciphers[] = {
+        [XL_AEAD_AES_128_GCM] = GNUTLS_CIPHER_AES_128_GCM,
+        [XL_AEAD_AES_256_GCM] = GNUTLS_CIPHER_AES_256_GCM,
+        [XL_AEAD_CHACHA20_POLY1305] = GNUTLS_CIPHER_CHACHA20_POLY1305,
+    };
+    for (*aead = XL_AEAD_AES_128_GCM; *aead <= XL_AEAD_CHACHA20_POLY1305; ++*aead)
+        if (ciphers[*aead] == cipher)
+            return 0;
+    return -1;
 }
 
 /* The only secret of 0-RTT: a client writes with it, a server reads. */
@@ -502,7 +488,7 @@ static int deliver(xl_tls *tls, const uint8_t *message, size_t len) {
     if (message[0] == GNUTLS_HANDSHAKE_CLIENT_HELLO)
         xl_tls_find_identity(tls, message, len);
     xl_tls_driven = tls;
-    const int rc = gnutls_handshake_write(tls->session, gnutls_level_of(tls->read_level), message, len);
+    const int rc = gnutls_handshake_write(tls->session, gnutls_levels[tls->read_level], message, len);
     xl_tls_driven = NULL;
     if (rc < 0) {
         int severity;

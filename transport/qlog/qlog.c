@@ -148,6 +148,12 @@ static inline __attribute__((always_inline)) void member_path(const xl_qlog *q, 
         member_u64(j, id_name, q->path_ids[path]);
 }
 
+static inline __attribute__((always_inline)) void begin_path_event(xl_qlog *q, uint64_t now, const char *category,
+                                                                   const char *name, int path) {
+    begin_event(q, &q->out, now, category, name);
+    member_path(q, &q->out, "path", "path_id", path);
+}
+
 /* draft-ietf-quic-qlog-main-schema-14, section 4 (sequential files); draft-ietf-quic-qlog-quic-events-13. Our own
  * events have separate schemas: docs/reference/results.md. */
 static void put_header_record(xl_qlog *q) {
@@ -365,8 +371,7 @@ void xl_qlog_metrics_updated(xl_qlog *q, uint64_t now, int path, const xl_qlog_m
         return;
     const xl_qlog_metrics *last = is_path(path) && q->metrics_known[path] ? &q->metrics[path] : NULL;
     size_t before = q->out.used;
-    begin_event(q, &q->out, now, "quic", "recovery_metrics_updated");
-    member_path(q, &q->out, "path", "path_id", path);
+    begin_path_event(q, now, "quic", "recovery_metrics_updated", path);
     if (put_changed_metrics(&q->out, metrics, last))
         end_event(q);
     else
@@ -381,17 +386,19 @@ static bool is_same(const char *a, const char *b) {
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+/* Ends an event that says what a property was before (NULL: not set) and is now. */
+static void end_change(xl_qlog *q, const char *before, const char *after) {
+    member_string(&q->out, "old", before);
+    member_string(&q->out, "new", after);
+    end_event(q);
+}
+
 void xl_qlog_congestion_state(xl_qlog *q, uint64_t now, int path, const char *phase) {
     if (!q || !is_path(path) || is_same(phase, q->said.phase[path]))
         return;
-    const char *before = q->said.phase[path];
+    begin_path_event(q, now, "quic", "congestion_state_updated", path);
+    end_change(q, q->said.phase[path], phase);
     q->said.phase[path] = phase;
-    begin_event(q, &q->out, now, "quic", "congestion_state_updated");
-    member_path(q, &q->out, "path", "path_id", path);
-    if (before)
-        member_string(&q->out, "old", before);
-    member_string(&q->out, "new", phase);
-    end_event(q);
 }
 
 void xl_qlog_packet_lost(xl_qlog *q, uint64_t now, xl_packet_type type, uint64_t pn, int path, const char *trigger) {
@@ -409,8 +416,7 @@ void xl_qlog_path(xl_qlog *q, uint64_t now, const char *name, int path, uint64_t
     if (!q)
         return;
     learn_path_id(q, path, path_id);
-    begin_event(q, &q->out, now, "multipath", name);
-    member_path(q, &q->out, "path", "path_id", path);
+    begin_path_event(q, now, "multipath", name, path);
     member_addr(&q->out, "local", local);
     member_addr(&q->out, "remote", remote);
     member_string(&q->out, "why", why);
@@ -450,12 +456,10 @@ void xl_qlog_path_selected(xl_qlog *q, uint64_t now, const xl_qlog_selection *s)
         q->said.has_selection[s->path] = true;
     }
     bool fastest = !(s->no_window | s->set_aside | s->nothing_to_carry | s->not_preferred);
-    begin_event(q, &q->out, now, "multipath", "path_selected");
-    member_path(q, &q->out, "path", "path_id", s->path);
+    begin_path_event(q, now, "multipath", "path_selected", s->path);
     member_string(&q->out, "scheduler", s->scheduler);
     member_string(&q->out, "why", fastest ? "smallest RTT" : "faster paths not used");
-    if (s->rule)
-        member_string(&q->out, "rule", s->rule);
+    member_string(&q->out, "rule", s->rule);
     member_ms(&q->out, "smoothed_rtt", s->srtt_us);
     member_paths(&q->out, "no_window", s->no_window);
     member_paths(&q->out, "set_aside", s->set_aside);
@@ -467,18 +471,14 @@ void xl_qlog_path_selected(xl_qlog *q, uint64_t now, const xl_qlog_selection *s)
 void xl_qlog_ecn_state(xl_qlog *q, uint64_t now, int path, const char *before, const char *after) {
     if (!q || before == after)
         return;
-    begin_event(q, &q->out, now, "quic", "ecn_state_updated");
-    member_path(q, &q->out, "path", "path_id", path);
-    member_string(&q->out, "old", before);
-    member_string(&q->out, "new", after);
-    end_event(q);
+    begin_path_event(q, now, "quic", "ecn_state_updated", path);
+    end_change(q, before, after);
 }
 
 void xl_qlog_mtu(xl_qlog *q, uint64_t now, int path, uint64_t old_bytes, uint64_t new_bytes) {
     if (!q)
         return;
-    begin_event(q, &q->out, now, "quic", "mtu_updated");
-    member_path(q, &q->out, "path", "path_id", path);
+    begin_path_event(q, now, "quic", "mtu_updated", path);
     member_u64(&q->out, "old", old_bytes);
     member_u64(&q->out, "new", new_bytes);
     end_event(q);
@@ -490,8 +490,7 @@ void xl_qlog_scheduler_waits(xl_qlog *q, uint64_t now, const char *scheduler, in
     q->said.is_waiting = true;
     if (for_path < 0)
         return;
-    begin_event(q, &q->out, now, "multipath", "scheduler_waits");
-    member_path(q, &q->out, "path", "path_id", for_path);
+    begin_path_event(q, now, "multipath", "scheduler_waits", for_path);
     member_string(&q->out, "scheduler", scheduler);
     member_string(&q->out, "why", why);
     end_event(q);
@@ -552,8 +551,7 @@ void xl_qlog_reinjection(xl_qlog *q, uint64_t now, uint64_t stream_id, uint64_t 
     const char **refused = is_path(to_path) ? refusal_of(q, stream_id, to_path) : NULL;
     if (refused)
         *refused = NULL;
-    begin_event(q, &q->out, now, "xlink", "reinjection");
-    member_path(q, &q->out, "path", "path_id", to_path);
+    begin_path_event(q, now, "xlink", "reinjection", to_path);
     member_path(q, &q->out, "from_path", "from_path_id", from_path);
     member_path(q, &q->out, "to_path", "to_path_id", to_path);
     member_u64(&q->out, "stream_id", stream_id);
@@ -575,8 +573,7 @@ void xl_qlog_reinjection_refused(xl_qlog *q, uint64_t now, uint64_t stream_id, i
         return;
     if (last)
         *last = why;
-    begin_event(q, &q->out, now, "xlink", "reinjection_refused");
-    member_path(q, &q->out, "path", "path_id", to_path);
+    begin_path_event(q, now, "xlink", "reinjection_refused", to_path);
     member_u64(&q->out, "stream_id", stream_id);
     member_string(&q->out, "why", why);
     if (gate) {

@@ -2,10 +2,5 @@
  * burst continues on the next path instead of waiting. For comparisons with `earliest`, which does that too. */
 #include "scheduler/scheduler.h"
 
-static void minrtt_passing_decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
-    (void)state;
-    xl_scheduler_decide_by_rtt(view, out);
-}
-
 const xl_scheduler_ops xl_scheduler_minrtt_passing = {
-    .name = "minrtt-passing", .decide = minrtt_passing_decide, .passes_paced = true, .reads_srtt_alone = true};
+    .name = "minrtt-passing", .decide = xl_scheduler_minrtt_decide, .passes_paced = true, .reads_srtt_alone = true};

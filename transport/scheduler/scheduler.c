@@ -53,6 +53,11 @@ bool xl_scheduler_decide_by_rtt(const xl_scheduler_view *view, xl_scheduler_deci
     return out->count > 0;
 }
 
+void xl_scheduler_minrtt_decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
+    (void)state;
+    xl_scheduler_decide_by_rtt(view, out);
+}
+
 const xl_scheduler_path *xl_scheduler_faster_but_full(const xl_scheduler_view *view,
                                                       const xl_scheduler_decision *chosen) {
     int best = best_class(view);

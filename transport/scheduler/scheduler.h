@@ -91,6 +91,7 @@ const xl_scheduler_ops *xl_scheduler_find(const char *name); /* NULL when unknow
 size_t xl_scheduler_by_rtt(const xl_scheduler_view *, size_t order[XL_MAX_PATHS]);
 /* The decision of minrtt. Returns whether there is a path. */
 bool xl_scheduler_decide_by_rtt(const xl_scheduler_view *, xl_scheduler_decision *out);
+void xl_scheduler_minrtt_decide(void *state, const xl_scheduler_view *, xl_scheduler_decision *out);
 /* After xl_scheduler_decide_by_rtt(): a path with a smaller RTT and a full window that a scheduler may wait for,
  * because acknowledgements are due. NULL: the decision is the fastest path already. */
 const xl_scheduler_path *xl_scheduler_faster_but_full(const xl_scheduler_view *, const xl_scheduler_decision *);

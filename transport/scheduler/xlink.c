@@ -2,9 +2,5 @@
  * reinjection/ decides which unacknowledged packets are sent again. */
 #include "scheduler/scheduler.h"
 
-static void xlink_decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
-    (void)state;
-    xl_scheduler_decide_by_rtt(view, out);
-}
-
-const xl_scheduler_ops xl_scheduler_xlink = {.name = "xlink", .decide = xlink_decide, .reads_srtt_alone = true};
+const xl_scheduler_ops xl_scheduler_xlink = {
+    .name = "xlink", .decide = xl_scheduler_minrtt_decide, .reads_srtt_alone = true};
