@@ -110,14 +110,11 @@ TEST(a_signal_that_is_not_four_varints_is_an_error_in_ack_mp_and_opaque_alone) {
     assert_true(f.qoe.has_qoe && f.qoe.path_id == 1 && f.qoe.qoe.fps == 4);
 }
 
-TEST(standalone_frames_have_the_bytes_of_the_dialect) {
+TEST(a_signal_alone_has_the_bytes_of_the_dialect) {
     uint8_t buf[64];
     xl_writer w = xl_writer_of(buf, sizeof buf);
     xl_frame_put_qoe(&w, 2, &(xl_qoe){100, 20, 16384, 25});
     assert_written(&w, buf, BYTES(0x80, 0xba, 0xba, 0x02, 0x02, 0x08, 0x40, 0x64, 0x14, 0x80, 0x00, 0x40, 0x00, 0x19));
-    w = xl_writer_of(buf, sizeof buf);
-    XL_FRAME_PUT(&w, XL_FRAME_PATH_STATUS, 1, 64, XL_STATUS_STANDBY, 9);
-    assert_written(&w, buf, BYTES(0x80, 0xba, 0xba, 0x03, 0x01, 0x40, 0x40, 0x01, 0x09));
 }
 
 TEST(ranges_below_zero_are_refused) {

@@ -1,4 +1,4 @@
-/* Frames of the dialect `ietf`: the bytes of RFC 10069 section 4, where they may occur, and malformed frames. */
+/* Frames of the dialect `ietf` that are more than numbers: the bytes of RFC 10069 section 4, and malformed frames. */
 
 #include "tests/unit.h"
 #include "wire/frame.h"
@@ -51,32 +51,6 @@ TEST(path_ack_with_ecn_ends_in_three_counts) {
     assert_int_equal(f.ack.ce, 1);
 }
 
-TEST(path_abandon_has_path_and_error) {
-    uint8_t buf[32];
-    xl_writer w = xl_writer_of(buf, sizeof buf);
-    XL_FRAME_PUT(&w, XL_FRAME_PATH_ABANDON, 0x1234, XL_QERR_PATH_UNSTABLE_OR_POOR);
-    assert_writes(&w, buf, BYTES(0x7e, 0x75, 0x52, 0x34, 0x7e, 0x76));
-    xl_frame f = parsed(buf, 6);
-    assert_int_equal(f.path_abandon.path_id, 0x1234);
-    assert_int_equal(f.path_abandon.error_code, 0x3e76);
-}
-
-TEST(the_two_preferences_have_types_of_their_own) {
-    uint8_t buf[32];
-    xl_writer w = xl_writer_of(buf, sizeof buf);
-    XL_FRAME_PUT(&w, XL_FRAME_PATH_STATUS_BACKUP, 5, 9);
-    assert_writes(&w, buf, BYTES(0x7e, 0x76, 0x05, 0x09));
-    xl_frame f = parsed(buf, 4);
-    assert_int_equal(f.path_status.status, XL_STATUS_STANDBY);
-    w = xl_writer_of(buf, sizeof buf);
-    XL_FRAME_PUT(&w, XL_FRAME_PATH_STATUS_AVAILABLE, 5, 9);
-    assert_writes(&w, buf, BYTES(0x7e, 0x77, 0x05, 0x09));
-    f = parsed(buf, 4);
-    assert_int_equal(f.path_status.status, XL_STATUS_AVAILABLE);
-    assert_int_equal(f.path_status.path_id, 5);
-    assert_int_equal(f.path_status.sequence, 9);
-}
-
 TEST(path_new_connection_id_is_new_connection_id_after_a_path_id) {
     const xl_cid cid = {.len = 4, .id = {0xde, 0xad, 0xbe, 0xef}};
     uint8_t buf[64];
@@ -106,54 +80,6 @@ TEST(a_cid_of_no_or_21_bytes_or_retired_before_its_time_is_no_frame) {
     assert_int_equal(xl_frame_parse(&r, true, &f), XL_QERR_FRAME_ENCODING);
 }
 
-TEST(the_other_frames_have_their_bytes) {
-    uint8_t buf[32];
-    xl_writer w = xl_writer_of(buf, sizeof buf);
-    XL_FRAME_PUT(&w, XL_FRAME_PATH_RETIRE_CONNECTION_ID, 3, 1);
-    assert_writes(&w, buf, BYTES(0x7e, 0x79, 0x03, 0x01));
-    xl_frame f = parsed(buf, 4);
-    assert_int_equal(f.retire_cid.path_id, 3);
-    assert_int_equal(f.retire_cid.sequence, 1);
-    w = xl_writer_of(buf, sizeof buf);
-    XL_FRAME_PUT(&w, XL_FRAME_MAX_PATH_ID, 0, XL_PATH_ID_MAX);
-    assert_writes(&w, buf, BYTES(0x7e, 0x7a, 0xc0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff));
-    f = parsed(buf, 10);
-    assert_int_equal(f.max.maximum, XL_PATH_ID_MAX);
-    w = xl_writer_of(buf, sizeof buf);
-    XL_FRAME_PUT(&w, XL_FRAME_PATHS_BLOCKED, 0, 7);
-    assert_writes(&w, buf, BYTES(0x7e, 0x7b, 0x07));
-    f = parsed(buf, 3);
-    assert_int_equal(f.max.maximum, 7);
-    w = xl_writer_of(buf, sizeof buf);
-    XL_FRAME_PUT(&w, XL_FRAME_PATH_CIDS_BLOCKED, 2, 4);
-    assert_writes(&w, buf, BYTES(0x7e, 0x7c, 0x02, 0x04));
-    f = parsed(buf, 4);
-    assert_int_equal(f.path_cids_blocked.path_id, 2);
-    assert_int_equal(f.path_cids_blocked.next_sequence, 4);
-}
-
-TEST(they_stand_in_1rtt_packets_only) {
-    const uint64_t types[] = {XL_FRAME_PATH_ACK,
-                              XL_FRAME_PATH_ACK_ECN,
-                              XL_FRAME_PATH_ABANDON,
-                              XL_FRAME_PATH_STATUS_BACKUP,
-                              XL_FRAME_PATH_STATUS_AVAILABLE,
-                              XL_FRAME_PATH_NEW_CONNECTION_ID,
-                              XL_FRAME_PATH_RETIRE_CONNECTION_ID,
-                              XL_FRAME_MAX_PATH_ID,
-                              XL_FRAME_PATHS_BLOCKED,
-                              XL_FRAME_PATH_CIDS_BLOCKED};
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        assert_true(xl_frame_is_ietf(types[i]));
-        assert_true((xl_frame_info_of(types[i])->packets >> XL_PACKET_1RTT & 1));
-        assert_false((xl_frame_info_of(types[i])->packets >> XL_PACKET_0RTT & 1));
-        assert_false((xl_frame_info_of(types[i])->packets >> XL_PACKET_HANDSHAKE & 1));
-        assert_false((xl_frame_info_of(types[i])->packets >> XL_PACKET_INITIAL & 1));
-        assert_int_equal(!xl_frame_info_of(types[i])->is_silent, i >= 2);
-        assert_int_equal(xl_frame_info_of(types[i])->is_probing, types[i] == XL_FRAME_PATH_NEW_CONNECTION_ID);
-    }
-}
-
 TEST(code_points_of_drafts_are_not_spoken) {
     const uint64_t drafts[] = {0x15228c00, 0x15228c01, 0x15228c05, 0x15228c07, 0x15228c08,
                                0x15228c09, 0x15228c0a, 0x15228c0c, 0x15228c0d, 0x15228c0e};
@@ -165,8 +91,6 @@ TEST(code_points_of_drafts_are_not_spoken) {
         xl_reader r = xl_reader_of(bytes, sizeof bytes);
         assert_int_equal(xl_frame_parse(&r, true, &f), XL_QERR_FRAME_ENCODING);
     }
-    assert_false(xl_frame_is_ietf(0x3e74) || xl_frame_is_ietf(0x3e7d) || xl_frame_is_ietf(0x3d) ||
-                 xl_frame_is_ietf(0x40));
 }
 
 TEST_MAIN(NULL, NULL)
