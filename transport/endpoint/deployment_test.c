@@ -106,8 +106,7 @@ TEST(every_cid_of_a_connection_names_its_worker) {
     worker_init(&w, 2, 4, true);
     watch seen = {.w = &w};
     pair p;
-    pair_init(&p, 5, 3, 10000);
-    pair_multipath(&p, "minrtt", "none");
+    pair_init_multipath(&p, 5, 3, 10000);
     p.server_config.deployment = &w.d;
     p.tamper = look_at_cid;
     p.tamper_user = &seen;
@@ -213,11 +212,9 @@ TEST(a_new_process_resets_the_connections_of_the_old_one) {
     worker w;
     worker_init(&w, 0, 1, true);
     pair p;
-    pair_init(&p, 7, 2, 10000);
-    pair_multipath(&p, "minrtt", "none");
+    pair_init_multipath(&p, 7, 2, 10000);
     p.server_config.deployment = &w.d;
-    pair_establish(&p);
-    pair_run(&p, 100000);
+    pair_settle(&p, 100000);
     xl_endpoint_free(p.server);
     pair_seed(&p.server_config, 12345); /* nothing in common but the secret */
     int error;

@@ -120,8 +120,7 @@ static void negotiate(pair *p, uint64_t seed, uint8_t version) {
     uint8_t *listed = memmem(vn, n, "\0\0\0\1", 4);
     assert_non_null(listed);
     listed[3] = version;
-    d = (xl_datagram){.local = p->link[0].client, .remote = p->link[0].server, .len = n};
-    xl_endpoint_receive(p->client, &d, vn, p->now);
+    pair_inject(p, false, &p->link[0], vn, n);
     pair_events(p);
 }
 
@@ -139,8 +138,7 @@ PAIR_TEST(a_client_ignores_a_version_negotiation_that_lists_version_1) {
 
 PAIR_TEST(a_lost_server_state_is_told_by_stateless_reset) {
     pair_init(p, 4, 1, 10000);
-    pair_establish(p);
-    pair_run(p, 100000);
+    pair_settle(p, 100000);
     /* The server restarts with the same seed, and so with the same reset key, and without its connections. */
     xl_endpoint_free(p->server);
     int error;
@@ -169,8 +167,7 @@ PAIR_TEST(floods_are_bounded) {
     uint8_t data[1200], out[PAIR_MTU];
     for (unsigned i = 0; i < 100; i++) { /* unknown connections */
         memset(data, 0x40 + (int)(i % 8), sizeof data);
-        d = (xl_datagram){.local = p->link[0].server, .remote = p->link[0].client, .len = 100};
-        xl_endpoint_receive(p->server, &d, data, p->now);
+        pair_inject(p, true, &p->link[0], data, 100);
     }
     unsigned answers = 0;
     while (xl_endpoint_transmit(p->server, out, PAIR_MTU, &to, p->now) > 0)
@@ -184,8 +181,7 @@ PAIR_TEST(floods_are_bounded) {
         xl_endpoint *client = xl_endpoint_new(&c, p->now, &error);
         xl_endpoint_connect(client, "localhost", &p->link[0].client, &p->link[0].server, XL_TECH_WIFI, p->now);
         size_t n = xl_endpoint_transmit(client, data, sizeof data, &d, p->now);
-        d = (xl_datagram){.local = p->link[0].server, .remote = p->link[0].client, .len = n};
-        xl_endpoint_receive(p->server, &d, data, p->now);
+        pair_inject(p, true, &p->link[0], data, n);
         xl_endpoint_free(client);
     }
     assert_int_equal(3, p->server->count);
@@ -238,8 +234,7 @@ PAIR_TEST(a_client_follows_a_retry) {
         uint8_t copy[128];
         memcpy(copy, retry, at);
         copy[at - 1] ^= (uint8_t)forged;
-        d = (xl_datagram){.local = p->link[0].client, .remote = p->link[0].server, .len = at};
-        xl_endpoint_receive(p->client, &d, copy, p->now);
+        pair_inject(p, false, &p->link[0], copy, at);
         n = xl_endpoint_transmit(p->client, first, PAIR_MTU, &d, p->now);
         assert_int_equal(forged ? 0 : 1200, n);
     }
@@ -250,10 +245,8 @@ PAIR_TEST(a_client_follows_a_retry) {
 }
 
 PAIR_TEST(algorithms_change_in_mid_life) {
-    pair_init(p, 8, 2, 10000);
-    pair_multipath(p, "minrtt", "none");
-    pair_establish(p);
-    pair_run(p, 100000);
+    pair_init_multipath(p, 8, 2, 10000);
+    pair_settle(p, 100000);
     xl_scheme s = p->server_config.scheme;
     s.scheduler = "xlink";
     s.reinjection = "stream";
@@ -318,8 +311,7 @@ static void accept_many(pair *p, size_t n) {
         xl_endpoint *client = xl_endpoint_new(&c, p->now, &error);
         xl_endpoint_connect(client, "localhost", &p->link[0].client, &p->link[0].server, XL_TECH_WIFI, p->now);
         size_t len = xl_endpoint_transmit(client, data, sizeof data, &d, p->now);
-        d = (xl_datagram){.local = p->link[0].server, .remote = p->link[0].client, .len = len};
-        xl_endpoint_receive(p->server, &d, data, p->now);
+        pair_inject(p, true, &p->link[0], data, len);
         xl_endpoint_free(client);
     }
     assert_int_equal(n, p->server->count);
@@ -399,10 +391,8 @@ PAIR_TEST(a_freed_connection_takes_along_what_waits_for_it) {
 
 /* Deadlines are computed again only for touched connections, so every call has to touch its connection. */
 PAIR_TEST(whatever_enters_a_connection_touches_it) {
-    pair_init(p, 11, 2, 10000);
-    pair_multipath(p, "minrtt", "none");
-    pair_establish(p);
-    pair_run(p, 100000);
+    pair_init_multipath(p, 11, 2, 10000);
+    pair_settle(p, 100000);
     uint64_t id;
     uint8_t data[PAIR_MTU] = {0};
     bool fin;
@@ -490,8 +480,7 @@ static void exchange(pair *p, xl_endpoint *client) {
 
 PAIR_TEST(two_clients_with_one_seed_have_a_connection_each) {
     pair_init(p, 31, 1, 10000);
-    pair_establish(p);
-    pair_run(p, 200000);
+    pair_settle(p, 200000);
     int error;
     xl_endpoint *twin = xl_endpoint_new(&p->client_config, p->now, &error);
     xl_addr elsewhere = pair_addr(9, 4000);

@@ -250,8 +250,7 @@ TEST(forged_datagrams_take_neither_paths_nor_connection_ids) {
         pair_init(&p, 5, 2, 5000);
         if (multipath)
             pair_multipath(&p, "minrtt", "none");
-        pair_establish(&p);
-        pair_run(&p, 300000);
+        pair_settle(&p, 300000);
         size_t paths = p.sc->path_count, cids = cids_in_use(&p.sc->remote_cids);
         for (size_t i = 0; i < 4 * p.sc->local_cids.count; i++) {
             const xl_cid *cid = &p.sc->local_cids.at[i / 4].cid;

@@ -36,8 +36,7 @@ static inline void attack_init(attack *a, size_t links) {
 }
 
 static inline void attack_connect(attack *a, bool to_server) {
-    pair_establish(&a->p);
-    pair_run(&a->p, 200000);
+    pair_settle(&a->p, 200000);
     a->to_server = to_server;
     a->pn = 1 << 20; /* beyond those of the genuine sender */
     a->w = xl_writer_of(a->frames, sizeof a->frames);
@@ -62,9 +61,7 @@ static inline void deliver_to(attack *a, const xl_cid *dcid, uint64_t path_id, c
     assert_false(a->w.failed);
     xl_write_bytes(&w, a->frames, len);
     assert_true(xl_keys_protect(from->level[XL_LEVEL_APP].write, path_id, a->pn++, packet, pn_offset, 4, len) > 0);
-    xl_datagram d = {.local = a->to_server ? l->server : l->client, .remote = a->to_server ? l->client : l->server};
-    d.len = pn_offset + 4 + len + XL_AEAD_TAG;
-    xl_endpoint_receive(a->to_server ? p->server : p->client, &d, packet, p->now);
+    pair_inject(p, a->to_server, l, packet, pn_offset + 4 + len + XL_AEAD_TAG);
     a->w = xl_writer_of(a->frames, sizeof a->frames);
 }
 
@@ -79,10 +76,7 @@ static inline void deliver(attack *a) {
     assert_true(xl_builder_begin(&b, from, from->path[0], XL_LEVEL_APP, packet, PAIR_MTU));
     xl_write_bytes(&b.w, a->frames, (size_t)(a->w.p - a->frames));
     b.ack_eliciting = true;
-    const pair_link *l = &p->link[0];
-    xl_datagram d = {.local = a->to_server ? l->server : l->client, .remote = a->to_server ? l->client : l->server};
-    d.len = xl_builder_finish(&b);
-    xl_endpoint_receive(a->to_server ? p->server : p->client, &d, packet, p->now);
+    pair_inject(p, a->to_server, &p->link[0], packet, xl_builder_finish(&b));
     a->w = xl_writer_of(a->frames, sizeof a->frames);
 }
 

@@ -63,6 +63,11 @@ void pair_multipath(pair *p, const char *scheduler, const char *reinjection) {
     p->client_config.scheme.reinjection = p->server_config.scheme.reinjection = reinjection;
 }
 
+void pair_init_multipath(pair *p, uint64_t seed, size_t links, uint64_t delay_us) {
+    pair_init(p, seed, links, delay_us);
+    pair_multipath(p, "minrtt", "none");
+}
+
 void pair_capture_qlog(pair *p) {
     p->server_config.log = (xl_log){.user = &p->qlog, .qlog_open = pair_qlog_open, .qlog_write = pair_log_write};
 }
@@ -87,6 +92,13 @@ void pair_free(pair *p) {
     xl_credentials_free(p->server_credentials);
     pair_drop_queue(p);
     free(p->qlog.text);
+}
+
+void pair_inject(pair *p, bool to_server, const pair_link *l, uint8_t *data, size_t len) {
+    xl_datagram d = {.local = l->server, .remote = l->client, .len = len};
+    if (!to_server)
+        d = (xl_datagram){.local = l->client, .remote = l->server, .len = len};
+    xl_endpoint_receive(to_server ? p->server : p->client, &d, data, p->now);
 }
 
 void pair_drop_queue(pair *p) {
@@ -349,6 +361,11 @@ void pair_handshake(pair *p) {
 void pair_establish(pair *p) {
     pair_connect(p);
     pair_handshake(p);
+}
+
+void pair_settle(pair *p, uint64_t duration_us) {
+    pair_establish(p);
+    pair_run(p, duration_us);
 }
 
 uint64_t pair_finish(pair *p, size_t i, uint64_t limit_us) {

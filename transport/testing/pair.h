@@ -109,6 +109,7 @@ void pair_seed(xl_config *config, uint64_t seed);
 /* Configure p->client_config, p->server_config and links after this, before pair_connect(). */
 void pair_init(pair *p, uint64_t seed, size_t links, uint64_t delay_us);
 void pair_multipath(pair *p, const char *scheduler, const char *reinjection);
+void pair_init_multipath(pair *p, uint64_t seed, size_t links, uint64_t delay_us); /* by minrtt, without copies */
 void pair_capture_qlog(pair *p);
 void pair_connect(pair *p);
 void pair_free(pair *p);
@@ -128,6 +129,8 @@ void pair_free(pair *p);
 
 pair_link *pair_link_of(pair *p, const xl_addr *client);
 void pair_enqueue(pair *p, bool to_server, const xl_datagram *d, const uint8_t *data);
+/* Delivers a datagram of the test's own making to one end now, as if it came over this link. */
+void pair_inject(pair *p, bool to_server, const pair_link *l, uint8_t *data, size_t len);
 void pair_drop_queue(pair *p); /* loses all datagrams in transit */
 void pair_events(pair *p);
 void pair_flush(pair *p);
@@ -148,6 +151,7 @@ size_t pair_ask(pair *p, uint64_t size);
 /* Runs until the handshake is complete on both sides. */
 void pair_handshake(pair *p);
 void pair_establish(pair *p);
+void pair_settle(pair *p, uint64_t duration_us); /* establishes, and runs for this long afterwards */
 
 /* Runs until request i is complete. Returns its completion time in µs, or UINT64_MAX if limit_us passed first. */
 uint64_t pair_finish(pair *p, size_t i, uint64_t limit_us);

@@ -15,8 +15,7 @@ static inline void start(pair *p) {
     for (size_t i = 0; i < p->link_count; i++)
         if (p->link[i].bytes_per_s[0] == 0)
             limit(&p->link[i], 20);
-    pair_establish(p);
-    pair_run(p, 400000);
+    pair_settle(p, 400000);
     for (size_t i = 0; i < p->link_count; i++)
         assert_int_equal(XL_PATH_ACTIVE, pair_server_path(p, i).state);
 }

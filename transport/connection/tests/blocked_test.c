@@ -16,8 +16,7 @@ static void start(pair *p, uint64_t seed, uint64_t max_data, uint64_t max_stream
     pair_capture_qlog(p);
     p->client_config.limits.max_data = max_data;
     p->client_config.limits.max_stream_data = max_stream_data;
-    pair_establish(p);
-    pair_run(p, 100000);
+    pair_settle(p, 100000);
 }
 
 PAIR_TEST(a_sender_that_the_connections_limit_stops_says_so_once_a_limit) {

@@ -201,11 +201,9 @@ ATTACK_TEST(a_packet_to_another_connection_id_than_the_first_of_its_datagram_is_
 
 /* Section 17.4: another connection ID because the path moved, and (below) because the peer retired the old one. */
 PAIR_TEST(the_spin_bit_is_zero_again_with_another_connection_id) {
-    pair_init(p, 1, 2, 5000);
-    pair_multipath(p, "minrtt", "none");
+    pair_init_multipath(p, 1, 2, 5000);
     p->server_config.scheme.dialect = XL_DIALECT_IETF;
-    pair_establish(p);
-    pair_run(p, 200000);
+    pair_settle(p, 200000);
     p->cc->path[0]->spin = true;
     const xl_addr elsewhere = pair_addr(p->link[0].client.ip[3], 4001);
     assert_int_equal(0, xl_connection_move_path(p->cc, 0, &elsewhere, p->now));
@@ -258,9 +256,7 @@ static void send_reset(attack *a, uint8_t first, const xl_cid *cid, const uint8_
     memcpy(datagram + sizeof datagram - 16, reset_token, 16);
     if (cid)
         memcpy(datagram + 1, cid->id, cid->len);
-    xl_datagram d = {.local = a->to_server ? l->server : l->client, .remote = a->to_server ? l->client : l->server};
-    d.len = sizeof datagram;
-    xl_endpoint_receive(a->to_server ? a->p.server : a->p.client, &d, datagram, a->p.now);
+    pair_inject(&a->p, a->to_server, l, datagram, sizeof datagram);
 }
 
 static void deliver_reset(attack *a, const uint8_t reset_token[16]) {

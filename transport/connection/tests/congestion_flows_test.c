@@ -302,8 +302,7 @@ TEST(bbr_uses_two_paths_under_every_scheduler) {
         if (xl_scheduler_is_reference(xl_scheduler_name(k)))
             continue;
         pair p;
-        pair_init(&p, 3, 2, 20000);
-        pair_multipath(&p, "minrtt", "none");
+        pair_init_multipath(&p, 3, 2, 20000);
         p.client_config.null_crypto = p.server_config.null_crypto = true;
         p.server_config.scheme.scheduler = xl_scheduler_name(k);
         p.server_config.scheme.cc = "bbr";

@@ -40,13 +40,11 @@ PAIR_TEST_EACH(the_handshake_survives_heavy_loss, uint64_t, seed, 30, 50) {
 }
 
 PAIR_TEST(multipath_uses_both_paths) {
-    pair_init(p, 3, 2, 10000);
-    pair_multipath(p, "minrtt", "none");
+    pair_init_multipath(p, 3, 2, 10000);
     limit(&p->link[0], 20);
     limit(&p->link[1], 20);
     pair_delay(&p->link[1], 30000);
-    pair_establish(p);
-    pair_run(p, 200000);
+    pair_settle(p, 200000);
     assert_true(xl_connection_is_multipath(p->cc));
     size_t i = pair_ask(p, 8000000);
     uint64_t took = pair_finish(p, i, 20000000);
@@ -57,33 +55,27 @@ PAIR_TEST(multipath_uses_both_paths) {
 }
 
 PAIR_TEST(a_second_path_faster_than_the_first_opens_at_once) {
-    pair_init(p, 19, 2, 80000);
-    pair_multipath(p, "minrtt", "none");
+    pair_init_multipath(p, 19, 2, 80000);
     pair_delay(&p->link[1], 5000);
-    pair_establish(p);
-    pair_run(p, 200000); /* its challenge overtakes the connection IDs that the first path carries */
+    pair_settle(p, 200000); /* its challenge overtakes the connection IDs that the first path carries */
     assert_int_equal(XL_PATH_ACTIVE, pair_server_path(p, 1).state);
     assert_int_equal(XL_PATH_ACTIVE, p->cc->path[1]->state);
 }
 
 PAIR_TEST(without_the_peer_multipath_falls_back_to_plain_quic) {
-    pair_init(p, 4, 2, 10000);
-    pair_multipath(p, "minrtt", "none");
+    pair_init_multipath(p, 4, 2, 10000);
     p->server_config.scheme.enable_multipath = false;
-    pair_establish(p);
-    pair_run(p, 200000);
+    pair_settle(p, 200000);
     assert_false(xl_connection_is_multipath(p->cc));
     pair_transfer(p, 100000, 5000000);
     assert_int_equal(0, p->link[1].packets[0] + p->link[1].packets[1]);
 }
 
 PAIR_TEST(a_path_that_goes_dark_does_not_stop_the_transfer) {
-    pair_init(p, 5, 2, 10000);
-    pair_multipath(p, "minrtt", "none");
+    pair_init_multipath(p, 5, 2, 10000);
     limit(&p->link[0], 20);
     limit(&p->link[1], 20);
-    pair_establish(p);
-    pair_run(p, 200000);
+    pair_settle(p, 200000);
     size_t i = pair_ask(p, 6000000);
     pair_run(p, 500000);
     pair_set_dark(&p->link[0], true);
@@ -107,8 +99,7 @@ static uint64_t time_through_outage(const char *reinjection, xl_connection_stats
     limit(&p.link[0], 20);
     limit(&p.link[1], 20);
     pair_delay(&p.link[1], 20000);
-    pair_establish(&p);
-    pair_run(&p, 200000);
+    pair_settle(&p, 200000);
     size_t warm = pair_ask(&p, 1000000);
     pair_finish(&p, warm, 10000000);
     size_t i = pair_ask(&p, 400000);
@@ -140,8 +131,7 @@ PAIR_TEST_EACH(a_full_buffer_closes_the_gate, int, full, 0, 2) {
     p->server_config.scheme.t_th2_us = 1000000;
     limit(&p->link[0], 20);
     limit(&p->link[1], 20);
-    pair_establish(p);
-    pair_run(p, 100000);
+    pair_settle(p, 100000);
     xl_qoe qoe = {.cached_bytes = full ? 5000000 : 1000, .cached_frames = full ? 300 : 1, .bps = 4000000, .fps = 30};
     xl_connection_set_qoe(p->cc, &qoe, p->now);
     size_t warm = pair_ask(p, 50000);
@@ -199,8 +189,7 @@ PAIR_TEST(single_path_waits_for_its_path) {
 PAIR_TEST(an_idle_connection_times_out) {
     pair_init(p, 9, 1, 10000);
     p->client_config.limits.idle_timeout_us = 5000000;
-    pair_establish(p);
-    pair_run(p, 4000000);
+    pair_settle(p, 4000000);
     assert_false(p->client_closed);
     pair_run(p, 3000000);
     assert_true(p->client_closed && p->client_close.close_reason == XL_CLOSE_IDLE_TIMEOUT);
@@ -210,8 +199,7 @@ PAIR_TEST(an_idle_connection_times_out) {
 PAIR_TEST(an_idle_timeout_of_forever_never_comes) {
     pair_init(p, 9, 1, 10000);
     p->client_config.limits.idle_timeout_us = p->server_config.limits.idle_timeout_us = XL_NEVER;
-    pair_establish(p);
-    pair_run(p, UINT64_C(3600000000));
+    pair_settle(p, UINT64_C(3600000000));
     assert_false(p->client_closed || p->server_closed);
     pair_transfer(p, 100000, 5000000);
 }
@@ -280,8 +268,7 @@ PAIR_TEST(a_late_first_flight_makes_no_second_connection) {
     lose_what_finishes_the_handshake(p, &first);
     pair_run(p, 10000000);
     assert_false(p->client_closed || p->server_closed);
-    xl_datagram late = {.local = p->link[0].server, .remote = p->link[0].client, .len = first.len};
-    xl_endpoint_receive(p->server, &late, first.data, p->now);
+    pair_inject(p, true, &p->link[0], first.data, first.len);
     assert_int_equal(1, p->server->connections_begun);
     p->link[0].dark[0] = false;
     pair_run(p, 4000000);
@@ -343,12 +330,10 @@ PAIR_TEST(hundreds_of_streams_in_turn_stay_within_the_limits) {
 }
 
 PAIR_TEST(closing_a_path_retires_it_on_both_sides) {
-    pair_init(p, 15, 2, 10000);
-    pair_multipath(p, "minrtt", "none");
+    pair_init_multipath(p, 15, 2, 10000);
     limit(&p->link[0], 20);
     limit(&p->link[1], 20);
-    pair_establish(p);
-    pair_run(p, 200000);
+    pair_settle(p, 200000);
     size_t i = pair_ask(p, 4000000);
     pair_run(p, 300000);
     assert_int_equal(0, xl_connection_close_path(p->cc, 1, p->now));
@@ -359,13 +344,11 @@ PAIR_TEST(closing_a_path_retires_it_on_both_sides) {
 }
 
 PAIR_TEST(both_sides_can_update_keys_in_mid_transfer) {
-    pair_init(p, 16, 2, 10000);
-    pair_multipath(p, "minrtt", "none");
+    pair_init_multipath(p, 16, 2, 10000);
     limit(&p->link[0], 20);
     limit(&p->link[1], 20);
     p->link[0].reorder = 0.05;
-    pair_establish(p);
-    pair_run(p, 200000);
+    pair_settle(p, 200000);
     size_t i = pair_ask(p, 6000000);
     unsigned updates = 0;
     for (int k = 0; k < 12; k++) {

@@ -13,8 +13,7 @@ static void configure(pair *p, uint64_t seed, size_t links, size_t frame_bytes) 
 }
 
 static void start(pair *p) {
-    pair_establish(p);
-    pair_run(p, 300000);
+    pair_settle(p, 300000);
 }
 
 static int send_number(pair *p, uint64_t number, size_t len) {
@@ -147,8 +146,7 @@ static void deliver(pair *p, const uint8_t *frames, size_t len) {
     assert_true(xl_builder_begin(&b, p->cc, p->cc->path[0], XL_LEVEL_APP, packet, PAIR_MTU));
     xl_write_bytes(&b.w, frames, len);
     b.ack_eliciting = true;
-    xl_datagram d = {.local = p->link[0].server, .remote = p->link[0].client, .len = xl_builder_finish(&b)};
-    xl_endpoint_receive(p->server, &d, packet, p->now);
+    pair_inject(p, true, &p->link[0], packet, xl_builder_finish(&b));
 }
 
 TEST(a_datagram_that_was_not_allowed_is_a_violation) {

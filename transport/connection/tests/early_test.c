@@ -298,8 +298,7 @@ TEST(forbidden_frames_in_early_data_are_a_violation) {
         pair_run(&w.p, 19500);
         xl_connection *sc = w.p.server->connection[w.p.server->count - 1];
         assert_true(sc->early.is_accepted);
-        xl_datagram d = {.local = w.p.link[0].server, .remote = w.p.link[0].client, .len = n};
-        xl_endpoint_receive(w.p.server, &d, packet, w.p.now);
+        pair_inject(&w.p, true, &w.p.link[0], packet, n);
         assert_int_equal(XL_CONN_CLOSING, sc->state);
         assert_int_equal(XL_QERR_PROTOCOL_VIOLATION, sc->closing.code);
         pair_free(&w.p);

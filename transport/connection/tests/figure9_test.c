@@ -12,8 +12,7 @@ static void *open_log(void *user, bool is_server, const uint8_t *odcid, size_t l
 }
 
 static void start(pair *p, uint64_t seed, bool client, bool server) {
-    pair_init(p, seed, 2, 20000);
-    pair_multipath(p, "minrtt", "none");
+    pair_init_multipath(p, seed, 2, 20000);
     p->client_config.scheme.enable_multipath = client;
     p->server_config.scheme.enable_multipath = server;
     p->client_config.log = p->server_config.log = (xl_log){.qlog_open = open_log, .qlog_write = pair_log_write};

@@ -42,10 +42,7 @@ static void deliver_initial(pair *p, const initial *i) {
     assert_true(xl_keys_protect(i->to_server ? client : server, 0, i->pn, packet, payload_at - 4, 4, payload) > 0);
     xl_keys_free(client);
     xl_keys_free(server);
-    const pair_link *l = &p->link[0];
-    xl_datagram d = {.local = i->to_server ? l->server : l->client, .remote = i->to_server ? l->client : l->server};
-    d.len = i->bytes;
-    xl_endpoint_receive(i->to_server ? p->server : p->client, &d, packet, p->now);
+    pair_inject(p, i->to_server, &p->link[0], packet, i->bytes);
 }
 
 static bool takes(pair *p, const initial *i) {
@@ -99,8 +96,7 @@ static void deliver_retry(pair *p, uint8_t number) {
                               .scid = p->cc->local_cids.at[0].cid};
     size_t len = xl_retry_put(key, &first, &p->link[0].client, &scid, 0, p->now, packet, sizeof packet);
     assert_true(len > 0);
-    xl_datagram d = {.local = p->link[0].client, .remote = p->link[0].server, .len = len};
-    xl_endpoint_receive(p->client, &d, packet, p->now);
+    pair_inject(p, false, &p->link[0], packet, len);
 }
 
 /* A zero-length connection ID is one, too. */
@@ -143,8 +139,7 @@ PAIR_TEST_EACH(a_client_takes_no_version_negotiation_after_another_packet, int, 
     size_t len =
         xl_packet_put_version_negotiation(packet, sizeof packet, &dcid, &p->cc->handshake.odcid, XL_VERSIONS_2, 0);
     assert_true(len > 0);
-    xl_datagram d = {.local = p->link[0].client, .remote = p->link[0].server, .len = len};
-    xl_endpoint_receive(p->client, &d, packet, p->now);
+    pair_inject(p, false, &p->link[0], packet, len);
     assert_int_equal(xl_conn_is_live(p->cc), after);
 }
 

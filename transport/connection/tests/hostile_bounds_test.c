@@ -28,8 +28,7 @@ static void attack_init(attack *a) {
 }
 
 static void attack_connect(attack *a) {
-    pair_establish(&a->p);
-    pair_run(&a->p, 100000);
+    pair_settle(&a->p, 100000);
     a->pn = a->p.cc->space[XL_LEVEL_APP].ledger.next_pn;
 }
 
@@ -316,10 +315,8 @@ PAIR_TEST_EACH(a_stream_that_is_reset_holds_nothing_from_then_on, int, by_peer, 
 PAIR_TEST(an_acknowledgement_that_finds_no_room_leaves_nothing_behind) {
     uint8_t packet[PAIR_MTU];
     xl_builder b;
-    pair_init(p, 1, 1, 5000);
-    pair_multipath(p, "minrtt", "none");
-    pair_establish(p);
-    pair_run(p, 100000);
+    pair_init_multipath(p, 1, 1, 5000);
+    pair_settle(p, 100000);
     xl_path *path = p->sc->path[0];
     assert_int_equal(0, xl_space_receive(path->space, XL_VARINT_MAX, true, true, p->now));
     const size_t before = p->sc->records.in_use;

@@ -125,8 +125,7 @@ TEST(random_frames_with_valid_keys_do_no_harm) {
         pair_init(&p, seed, 2, 5000);
         if (seed % 3)
             pair_multipath(&p, "xlink", "frame");
-        pair_establish(&p);
-        pair_run(&p, 50000);
+        pair_settle(&p, 50000);
         pair_ask(&p, 200000);
         for (int k = 0; k < 60 && !p.server_closed && !p.client_closed; k++) {
             send_hostile(&p, &r);

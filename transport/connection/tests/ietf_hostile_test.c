@@ -361,8 +361,7 @@ static void tell_nobody(xl_endpoint *ep, const xl_event *e) {
 /* Section 2.1. A client that is not libxlink, with a zero-length connection ID. */
 static uint64_t error_without_cid_bytes(bool has_path_ids) {
     pair p;
-    pair_init(&p, 41, 1, 10000);
-    pair_multipath(&p, "minrtt", "none");
+    pair_init_multipath(&p, 41, 1, 10000);
     p.server_config.scheme.dialect = XL_DIALECT_IETF;
     p.client_config.scheme.enable_multipath = has_path_ids;
     pair_connect(&p);

@@ -8,15 +8,13 @@
 #include "wire/frame.h"
 
 static void ietf(pair *p, uint64_t seed, size_t links) {
-    pair_init(p, seed, links, 20000);
-    pair_multipath(p, "minrtt", "none");
+    pair_init_multipath(p, seed, links, 20000);
     p->server_config.scheme.dialect = XL_DIALECT_IETF;
 }
 
 static void start(pair *p, uint64_t seed, size_t links) {
     ietf(p, seed, links);
-    pair_establish(p);
-    pair_run(p, 300000);
+    pair_settle(p, 300000);
     assert_non_null(p->sc);
 }
 
@@ -393,8 +391,7 @@ PAIR_TEST(no_path_moves_before_the_handshake_is_confirmed) {
 PAIR_TEST(a_path_waits_until_our_connection_id_of_it_was_sent) {
     ietf(p, 23, 2);
     p->link_count = 1;
-    pair_establish(p);
-    pair_run(p, 300000);
+    pair_settle(p, 300000);
     xl_cids *cids = xl_path_ids_find(p->cc->path_ids, 1)->local;
     xl_cids_note_lost(cids, &cids->at[0]);
     cids->at[0].was_sent = false;
@@ -435,8 +432,7 @@ PAIR_TEST(signals_do_not_put_off_the_probe_of_a_request) {
     ietf(p, 21, 2);
     p->server_config.scheme.qoe_control = true;
     pair_delay(&p->link[1], 40000);
-    pair_establish(p);
-    pair_run(p, 1000000);
+    pair_settle(p, 1000000);
     pair_set_dark(&p->link[0], true);
     xl_qoe qoe = {1000, 20, 8000, 30};
     size_t i = pair_ask(p, 1000);

@@ -28,8 +28,7 @@ static void attack_init(attack *a, size_t links) {
 }
 
 static void attack_connect(attack *a) {
-    pair_establish(&a->p);
-    pair_run(&a->p, 500000);
+    pair_settle(&a->p, 500000);
     const xl_keys *write = a->p.cc->level[XL_LEVEL_APP].write;
     a->generation[0] = xl_keys_from_secret(XL_VERSION_1, write->aead, write->secret, write->secret_len);
     for (int i = 1; i < 4; i++)
@@ -60,8 +59,7 @@ static void deliver(attack *a, size_t path, int generation, uint64_t pn, const u
     size_t n = xl_keys_protect(a->generation[generation], path_id, a->first_pn + pn, packet, pn_offset, 4, len);
     assert_true(n > 0);
     packet[n - 1] ^= flips;
-    const xl_datagram d = {.local = p->link[path].server, .remote = p->link[path].client, .len = n};
-    xl_endpoint_receive(p->server, &d, packet, p->now);
+    pair_inject(p, true, &p->link[path], packet, n);
 }
 
 static void ping(attack *a, int generation, uint64_t pn) {
@@ -278,8 +276,7 @@ PAIR_TEST(forged_initials_do_not_count) {
 /* ---- Our own updates ---- */
 
 PAIR_TEST(honest_ends_update_as_often_as_they_may_without_a_fault) {
-    pair_init(p, 3, 2, 10000);
-    pair_multipath(p, "minrtt", "none");
+    pair_init_multipath(p, 3, 2, 10000);
     for (int i = 0; i < 2; i++) {
         pair_limit(&p->link[i], 500000, 100000);
         p->link[i].reorder = 0.05;
@@ -319,8 +316,7 @@ static void update_client(pair *p) {
 /* After its client has moved, the server assumes an RTT of 333 ms for the path until it has a sample. */
 PAIR_TEST(an_end_with_a_longer_rtt_takes_updates_from_one_with_a_shorter) {
     pair_init(p, 8, 1, 10000);
-    pair_establish(p);
-    pair_run(p, 500000);
+    pair_settle(p, 500000);
     for (uint64_t generation = 1; generation <= 4; generation++) {
         update_client(p);
         pair_run(p, 40000);
@@ -333,8 +329,7 @@ PAIR_TEST(an_end_with_a_longer_rtt_takes_updates_from_one_with_a_shorter) {
 
 PAIR_TEST(old_keys_are_kept_until_three_ptos_after_the_new_ones_came) {
     pair_init(p, 4, 1, 10000);
-    pair_establish(p);
-    pair_run(p, 200000);
+    pair_settle(p, 200000);
     xl_conn_enter(p->sc, p->now);
     assert_int_equal(0, xl_conn_update_keys(p->sc));
     p->link[0].dark[1] = true; /* the client does not know */
@@ -399,14 +394,12 @@ PAIR_TEST(keys_are_updated_before_they_are_used_up) {
 }
 
 static void start_with_idle_path(pair *p, bool suspect) {
-    pair_init(p, 7, 2, 10000);
-    pair_multipath(p, "minrtt", "none");
+    pair_init_multipath(p, 7, 2, 10000);
     p->client_config.scheme.suspect = p->server_config.scheme.suspect = suspect;
     pair_limit(&p->link[0], 125000, 100000);
     pair_delay(&p->link[1], 300000); /* a window's data never goes there */
     p->client_config.limits.packets_per_key = p->server_config.limits.packets_per_key = 1000;
-    pair_establish(p);
-    pair_run(p, 3000000);
+    pair_settle(p, 3000000);
 }
 
 static void download(pair *p) {
@@ -451,8 +444,7 @@ PAIR_TEST(keys_that_cannot_be_updated_end_the_connection_before_they_are_used_up
 
 PAIR_TEST(an_end_waits_for_three_ptos_after_the_last_update_was_confirmed) {
     pair_init(p, 9, 1, 10000);
-    pair_establish(p);
-    pair_run(p, 500000);
+    pair_settle(p, 500000);
     update_client(p);
     pair_run(p, 5000000);
     assert_int_equal(1, p->sc->key_update.generation);
@@ -469,10 +461,8 @@ PAIR_TEST(an_end_waits_for_three_ptos_after_the_last_update_was_confirmed) {
 }
 
 PAIR_TEST(every_open_path_that_answers_counts) {
-    pair_init(p, 10, 2, 10000);
-    pair_multipath(p, "minrtt", "none");
-    pair_establish(p);
-    pair_run(p, 500000);
+    pair_init_multipath(p, 10, 2, 10000);
+    pair_settle(p, 500000);
     xl_conn_enter(p->sc, p->now);
     assert_true(xl_conn_may_update_keys(p->sc));
     p->sc->path[1]->phase.is_acked = false;

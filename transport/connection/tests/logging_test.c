@@ -102,11 +102,9 @@ TEST(a_servers_log_begins_with_the_first_packet_though_it_is_opened_later) {
 /* Acknowledgements come back on another path, so that nothing else has the RTT. */
 ATTACK_TEST(an_rtt_that_a_path_response_measures_is_in_the_log) {
     pair *p = &a->p;
-    pair_init(p, 1, 2, 10000);
-    pair_multipath(p, "minrtt", "none");
+    pair_init_multipath(p, 1, 2, 10000);
     pair_capture_qlog(p);
-    pair_establish(p);
-    pair_run(p, 200000);
+    pair_settle(p, 200000);
     a->to_server = true;
     a->w = xl_writer_of(a->frames, sizeof a->frames);
     xl_path *path = p->sc->path[1];

@@ -30,8 +30,7 @@ static void until_ptos(pair *p, uint64_t count) {
 PAIR_TEST(requests_that_follow_each_other_do_not_hide_a_dark_path) {
     pair_init(p, 7, 2, 10000);
     pair_multipath(p, "redundant", "none"); /* a request goes on both paths */
-    pair_establish(p);
-    pair_run(p, 1000000);
+    pair_settle(p, 1000000);
     pair_set_dark(&p->link[1], true);
     for (int i = 0; i < 20; i++) {
         size_t asked = pair_ask(p, 1000);
@@ -46,8 +45,7 @@ PAIR_TEST(a_stalled_path_is_found_out_as_fast_the_next_time) {
     pair_init(p, 9, 2, 10000);
     pair_multipath(p, "redundant", "none");
     pair_limit(&p->link[1], 2500000, 0);
-    pair_establish(p);
-    pair_run(p, 1000000);
+    pair_settle(p, 1000000);
     p->link[1].busy_until[0] = p->link[1].busy_until[1] = p->now + 8000000;
     pair_ask(p, 1000);
     pair_run(p, 7900000);
@@ -63,8 +61,7 @@ PAIR_TEST(a_stalled_path_is_found_out_as_fast_the_next_time) {
 
 /* While both are dark, the probes of the suspect path carry data, too. */
 PAIR_TEST(what_probes_carried_on_a_suspect_path_is_sent_on_the_one_that_answers) {
-    pair_init(p, 8, 2, 20000);
-    pair_multipath(p, "minrtt", "none");
+    pair_init_multipath(p, 8, 2, 20000);
     for (size_t i = 0; i < 2; i++)
         pair_limit(&p->link[i], 2500000, 50000);
     pair_establish(p);
@@ -200,8 +197,7 @@ static bool gives_a_sample(pair *p, bool pings, bool is_aside) {
 
 PAIR_TEST(a_packet_that_asks_for_an_acknowledgement_makes_the_largest_acknowledged_one_a_sample) {
     pair_init(p, 1, 1, 20000);
-    pair_establish(p);
-    pair_run(p, 500000);
+    pair_settle(p, 500000);
     set_dark(p, true, true);
     assert_false(gives_a_sample(p, false, false));
     assert_false(gives_a_sample(p, true, true));
@@ -251,8 +247,7 @@ TEST(acknowledged_acknowledgements_are_not_repeated) {
             pair_multipath(&p, "roundrobin", "none");
         for (size_t i = 0; i < links; i++)
             p.link[i].loss = 0.03;
-        pair_establish(&p);
-        pair_run(&p, 500000);
+        pair_settle(&p, 500000);
         assert_true(pair_finish(&p, pair_ask(&p, 2000000), 60000000) != UINT64_MAX);
         for (size_t i = 0; i < links; i++)
             p.link[i].loss = 0;

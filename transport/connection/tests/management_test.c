@@ -3,15 +3,13 @@
 
 /* Two paths of 3 Mbps, 10 ms one way, in the middle of a long download. */
 static void start(pair *p, uint64_t seed, bool client, bool server) {
-    pair_init(p, seed, 2, 10000);
-    pair_multipath(p, "minrtt", "none");
+    pair_init_multipath(p, seed, 2, 10000);
     p->client_config.limits.path_management.enabled = client;
     p->server_config.limits.path_management.enabled = server;
     pair_capture_qlog(p);
     pair_limit(&p->link[0], 375000, 50000);
     pair_limit(&p->link[1], 375000, 50000);
-    pair_establish(p);
-    pair_run(p, 200000);
+    pair_settle(p, 200000);
     pair_ask(p, 200000000);
     pair_run(p, 1000000);
     assert_int_equal(XL_PATH_ACTIVE, pair_server_path(p, 1).state);

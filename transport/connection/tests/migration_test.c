@@ -36,8 +36,7 @@ PAIR_TEST_EACH(a_client_stays_where_the_server_disables_active_migration, int, d
 }
 
 PAIR_TEST(a_client_opens_no_path_where_the_server_disables_active_migration) {
-    pair_init(p, 7, 1, 15000);
-    pair_multipath(p, "minrtt", "none");
+    pair_init_multipath(p, 7, 1, 15000);
     start(p);
     p->cc->peer_params.disable_active_migration = true;
     p->link_count = 2;
@@ -165,8 +164,7 @@ PAIR_TEST(a_challenge_that_had_to_be_small_is_repeated_in_a_large_datagram) {
 }
 
 PAIR_TEST(a_client_of_multipath_migrates_where_the_server_knows_none) {
-    pair_init(p, 7, 2, 15000);
-    pair_multipath(p, "minrtt", "none");
+    pair_init_multipath(p, 7, 2, 15000);
     p->server_config.scheme.enable_multipath = false;
     p->client_config.scheme.enable_migration = true;
     start(p);

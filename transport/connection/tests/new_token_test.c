@@ -13,8 +13,7 @@ WORLD_TEST(a_token_validates_the_address_it_was_made_for) {
     world_init(w, 23);
     w->p.server_config.limits.issue_tokens = true;
     w->p.server_config.limits.retry_always = true;
-    pair_establish(&w->p);
-    pair_run(&w->p, 500000);
+    pair_settle(&w->p, 500000);
     assert_true(is_known_at_once(w)); /* no Retry, although every other client gets one */
     assert_false(w->p.cc->handshake.has_retry);
     pair_run(&w->p, 500000);
@@ -98,8 +97,7 @@ TEST(a_token_keeps_its_age_when_the_machine_starts_again) {
         w.p.server_config.limits.retry_always = true;
         w.p.server_config.epoch_us = MIDNIGHT_NS / 1000;
         w.p.now += table[i].lives_us;
-        pair_establish(&w.p);
-        pair_run(&w.p, 500000);
+        pair_settle(&w.p, 500000);
         xl_endpoint_free(w.p.client);
         w.p.client = NULL;
         pair_drop_queue(&w.p);

@@ -17,10 +17,7 @@ static uint64_t error_of_first_byte(attack *a, bool to_server, uint8_t bits) {
     size_t pn_offset = (size_t)(w.p - packet) - 4;
     xl_write_u8(&w, 1);
     assert_true(xl_keys_protect(from->level[XL_LEVEL_APP].write, 0, a->pn, packet, pn_offset, 4, 1) > 0);
-    const pair_link *l = &a->p.link[0];
-    xl_datagram d = {.local = to_server ? l->server : l->client, .remote = to_server ? l->client : l->server};
-    d.len = pn_offset + 4 + 1 + XL_AEAD_TAG;
-    xl_endpoint_receive(to_server ? a->p.server : a->p.client, &d, packet, a->p.now);
+    pair_inject(&a->p, to_server, &a->p.link[0], packet, pn_offset + 4 + 1 + XL_AEAD_TAG);
     return xl_conn_is_live(victim(a)) ? STILL_OPEN : victim(a)->closing.code;
 }
 
@@ -99,8 +96,7 @@ static bool is_admitted(size_t dcid_bytes) {
     assert_true(xl_keys_protect(client, 0, 0, packet, payload_at - 4, 4, payload) > 0);
     xl_keys_free(client);
     xl_keys_free(server);
-    xl_datagram d = {.local = p.link[0].server, .remote = p.link[0].client, .len = 1200};
-    xl_endpoint_receive(p.server, &d, packet, p.now);
+    pair_inject(&p, true, &p.link[0], packet, 1200);
     bool is = p.server->count > 0;
     pair_free(&p);
     return is;
@@ -128,8 +124,7 @@ PAIR_TEST_EACH(a_retry_whose_tag_is_wrong_is_dropped, int, is_damaged, 0, 2) {
                               .scid = p->cc->local_cids.at[0].cid};
     size_t len = xl_retry_put(key, &first, &p->link[0].client, &scid, 0, p->now, packet, sizeof packet);
     packet[len - 1] ^= (uint8_t)is_damaged;
-    xl_datagram d = {.local = p->link[0].client, .remote = p->link[0].server, .len = len};
-    xl_endpoint_receive(p->client, &d, packet, p->now);
+    pair_inject(p, false, &p->link[0], packet, len);
     assert_int_equal(p->cc->handshake.has_retry, !is_damaged);
 }
 

@@ -166,11 +166,9 @@ PAIR_TEST(a_lost_status_is_sent_again_but_only_the_latest) {
 }
 
 PAIR_TEST(a_request_for_a_path_under_validation_waits_for_it) {
-    pair_init(p, 116, 2, 10000);
-    pair_multipath(p, "minrtt", "none");
+    pair_init_multipath(p, 116, 2, 10000);
     pair_set_dark(&p->link[1], true);
-    pair_establish(p);
-    pair_run(p, 100000);
+    pair_settle(p, 100000);
     assert_int_equal(0, xl_connection_set_path_status(p->cc, 1, XL_STATUS_STANDBY, p->now));
     pair_run(p, 1000000);
     pair_set_dark(&p->link[1], false);

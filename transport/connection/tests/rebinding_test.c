@@ -11,12 +11,10 @@ typedef struct {
 } nat_story;
 
 static void begin(pair *p, xl_dialect dialect, const nat_story *story) {
-    pair_init(p, 50, 1, 20000);
-    pair_multipath(p, "minrtt", "none");
+    pair_init_multipath(p, 50, 1, 20000);
     p->server_config.scheme.dialect = dialect;
     pair_limit(&p->link[0], 1000000, 100000);
-    pair_establish(p);
-    pair_run(p, 300000);
+    pair_settle(p, 300000);
     if (story->with_download)
         pair_ask(p, 3000000);
 }

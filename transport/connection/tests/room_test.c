@@ -18,8 +18,7 @@ static bool next_writable(pair *p, uint64_t *stream) {
 
 /* The server has two streams to send on, a before b. */
 static void connect_with_two_streams(pair *p, uint64_t *a, uint64_t *b) {
-    pair_establish(p);
-    pair_run(p, 100000);
+    pair_settle(p, 100000);
     assert_int_equal(0, xl_stream_open(p->sc, false, a));
     assert_int_equal(0, xl_stream_open(p->sc, false, b));
 }

@@ -5,8 +5,7 @@
 
 /* Starts two paths of the same rate with different delays. The client's requests always go by min-RTT. */
 static void start(pair *p, const char *scheduler, uint64_t mbps, uint64_t delay0_us, uint64_t delay1_us) {
-    pair_init(p, 5, 2, delay0_us);
-    pair_multipath(p, "minrtt", "none");
+    pair_init_multipath(p, 5, 2, delay0_us);
     p->server_config.scheme.scheduler = scheduler;
     pair_delay(&p->link[1], delay1_us);
     pair_limit(&p->link[0], mbps * 125000, 40000);
@@ -14,8 +13,7 @@ static void start(pair *p, const char *scheduler, uint64_t mbps, uint64_t delay0
 }
 
 static void connect_and_open(pair *p) {
-    pair_establish(p);
-    pair_run(p, 3000000);
+    pair_settle(p, 3000000);
     assert_int_equal(XL_PATH_ACTIVE, pair_server_path(p, 1).state);
 }
 
@@ -79,8 +77,7 @@ static uint64_t through_death(const char *scheduler, bool alone, uint64_t size, 
         p.link_count = 1;
     }
     pair_capture_qlog(&p);
-    pair_establish(&p);
-    pair_run(&p, 3000000);
+    pair_settle(&p, 3000000);
     assert_true(pair_finish(&p, pair_ask(&p, 1000000), 60000000) != UINT64_MAX);
     pair_run(&p, 1000000);
     size_t i = pair_ask(&p, size);

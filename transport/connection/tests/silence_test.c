@@ -9,16 +9,14 @@ typedef enum { SENDS_NOTHING_AGAIN, ACKS_ON_FIRST_PATH, REPAIRS } other_kind;
 
 /* Starts two paths of 8 Mbps with RFC 10069; the other end does not send our private transport parameter. */
 static void start(pair *p, bool server_is_other) {
-    pair_init(p, 300, 2, 20000);
-    pair_multipath(p, "minrtt", "none");
+    pair_init_multipath(p, 300, 2, 20000);
     p->server_config.scheme.dialect = XL_DIALECT_IETF;
     pair_capture_qlog(p);
     for (size_t i = 0; i < 2; i++) {
         pair_limit(&p->link[i], 1000000, 100000);
         pair_delay(&p->link[i], 20000 + 5000 * i);
     }
-    pair_establish(p);
-    pair_run(p, 300000);
+    pair_settle(p, 300000);
     (server_is_other ? p->cc : p->sc)->qoe.has_field = false;
 }
 

@@ -11,8 +11,7 @@
 #define CHANGES 20
 
 static void start(pair *p) {
-    pair_establish(p);
-    pair_run(p, 300000);
+    pair_settle(p, 300000);
 }
 
 /* A server that, like some, takes a connection ID for each new address of the client and keeps the old ones. */

@@ -60,8 +60,7 @@ PAIR_TEST(what_a_reset_stream_never_delivers_gives_its_credit_back) {
 PAIR_TEST(what_arrives_on_a_stopped_stream_gives_its_credit_back) {
     pair_init(p, 3, 1, 20000);
     p->client_config.limits.max_data = 10000; /* less than an initial window */
-    pair_establish(p);
-    pair_run(p, 100000);
+    pair_settle(p, 100000);
     size_t unwanted = pair_ask(p, 1000000);
     pair_run(p, 30000);
     assert_int_equal(0, xl_flow_out_left(&p->sc->streams.flow_out)); /* all is on its way */
@@ -90,8 +89,7 @@ PAIR_TEST(a_stream_that_is_stopped_when_all_of_it_has_come_is_forgotten) {
 static uint64_t open_stream(pair *p, uint64_t seed) {
     uint64_t id;
     pair_init(p, seed, 1, 10000);
-    pair_establish(p);
-    pair_run(p, 100000);
+    pair_settle(p, 100000);
     assert_int_equal(0, xl_stream_open(p->cc, false, &id));
     return id;
 }
@@ -133,8 +131,7 @@ PAIR_TEST(bytes_written_into_the_send_buffer_arrive_among_others) {
     uint64_t random = 5, id, received = 0, written = 0;
     bool fin = false;
     pair_init(p, 5, 1, 10000);
-    pair_establish(p);
-    pair_run(p, 100000);
+    pair_settle(p, 100000);
     assert_int_equal(0, xl_stream_open(p->sc, false, &id));
     for (int round = 0; round < 3000 && !fin; round++) {
         size_t n = 1;
