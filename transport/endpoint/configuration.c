@@ -26,27 +26,33 @@ void xl_scheme_init(xl_scheme *s) {
                      .qoe_carrier = XL_QOE_IN_ACK};
 }
 
+/* The limits of which 0 selects a default that is another value: X(member, default). */
+#define LIMITS_WITH_DEFAULTS(X)                                                                                        \
+    X(idle_timeout_us, 30000000)                                                                                       \
+    X(handshake_timeout_us, 30000000)                                                                                  \
+    X(confirm_timeout_us, 10000000)                                                                                    \
+    X(max_data, 16 << 20)                                                                                              \
+    X(max_stream_data, 6 << 20)                                                                                        \
+    X(max_streams_bidi, 100)                                                                                           \
+    X(max_streams_uni, 16)                                                                                             \
+    X(send_buffer_bytes, 4 << 20)                                                                                      \
+    X(max_udp_payload_bytes, XL_MIN_DATAGRAM)                                                                          \
+    X(path_mtu_bytes, XL_MIN_DATAGRAM)                                                                                 \
+    X(max_connections, 1024)                                                                                           \
+    X(retry_above, 256)                                                                                                \
+    X(standby_probe_us, 1000000)                                                                                       \
+    X(datagram_queue_bytes, 64 << 10)                                                                                  \
+    X(path_management.rtt_percent, 400)                                                                                \
+    X(path_management.loss_percent, 10)                                                                                \
+    X(path_management.degraded_us, 1000000)                                                                            \
+    X(path_management.recovered_us, 2000000)                                                                           \
+    X(path_management.abandon_us, 10000000)                                                                            \
+    X(path_management.reopen_us, 1000000)
+
 void xl_limits_init(xl_limits *l) {
-    *l = (xl_limits){.idle_timeout_us = 30000000,
-                     .handshake_timeout_us = 30000000,
-                     .confirm_timeout_us = 10000000,
-                     .max_data = 16 << 20,
-                     .max_stream_data = 6 << 20,
-                     .max_streams_bidi = 100,
-                     .max_streams_uni = 16,
-                     .send_buffer_bytes = 4 << 20,
-                     .max_udp_payload_bytes = XL_MIN_DATAGRAM,
-                     .path_mtu_bytes = XL_MIN_DATAGRAM,
-                     .max_connections = 1024,
-                     .retry_above = 256,
-                     .standby_probe_us = 1000000,
-                     .datagram_queue_bytes = 64 << 10,
-                     .path_management = {.rtt_percent = 400,
-                                         .loss_percent = 10,
-                                         .degraded_us = 1000000,
-                                         .recovered_us = 2000000,
-                                         .abandon_us = 10000000,
-                                         .reopen_us = 1000000}};
+#define WITH(member, preset) .member = preset,
+    *l = (xl_limits){LIMITS_WITH_DEFAULTS(WITH)};
+#undef WITH
 }
 
 void xl_config_init(xl_config *c) {
@@ -79,28 +85,9 @@ static int copy_limits(const xl_limits *limits, xl_limits *l) {
     xl_limits defaults;
     xl_limits_init(&defaults);
     *l = *limits;
-#define DEFAULT(member) l->member = l->member ? l->member : defaults.member
-    DEFAULT(idle_timeout_us);
-    DEFAULT(handshake_timeout_us);
-    DEFAULT(confirm_timeout_us);
-    DEFAULT(max_data);
-    DEFAULT(max_stream_data);
-    DEFAULT(max_streams_bidi);
-    DEFAULT(max_streams_uni);
-    DEFAULT(send_buffer_bytes);
-    DEFAULT(max_udp_payload_bytes);
-    DEFAULT(path_mtu_bytes);
-    DEFAULT(max_connections);
-    DEFAULT(retry_above);
-    DEFAULT(standby_probe_us);
-    DEFAULT(datagram_queue_bytes);
-    DEFAULT(path_management.rtt_percent);
-    DEFAULT(path_management.loss_percent);
-    DEFAULT(path_management.degraded_us);
-    DEFAULT(path_management.recovered_us);
-    DEFAULT(path_management.abandon_us);
-    DEFAULT(path_management.reopen_us);
-#undef DEFAULT
+#define OR_DEFAULT(member, preset) l->member = l->member ? l->member : defaults.member;
+    LIMITS_WITH_DEFAULTS(OR_DEFAULT)
+#undef OR_DEFAULT
     l->most_data = grown(l->most_data, l->max_data, defaults.max_data, 4);
     l->most_stream_data = grown(l->most_stream_data, l->max_stream_data, defaults.max_stream_data, 4);
     l->most_send_bytes = grown(l->most_send_bytes, l->send_buffer_bytes, defaults.send_buffer_bytes, 2);

@@ -43,18 +43,13 @@ uint32_t xl_cid_hash(xl_hash_key key, const uint8_t cid[XL_HASHED_CID_BYTES]) {
 
 int xl_static_keys_from(const uint8_t secret[XL_STATIC_SECRET_BYTES], xl_static_keys *keys) {
     uint8_t hash[8], balancer[16];
-    int error = xl_random_subkey(secret, "stateless reset tokens", keys->reset, sizeof keys->reset);
-    if (!error)
-        error = xl_random_subkey(secret, "retry tokens", keys->retry, sizeof keys->retry);
-    if (!error)
-        error = xl_random_subkey(secret, "session tickets", keys->ticket, sizeof keys->ticket);
-    if (!error)
-        error = xl_random_subkey(secret, "process octets", hash, sizeof hash);
-    if (!error)
-        error = xl_random_subkey(secret, "balancer", balancer, sizeof balancer);
-    if (error) {
+    if (xl_random_subkey(secret, "stateless reset tokens", keys->reset, sizeof keys->reset) ||
+        xl_random_subkey(secret, "retry tokens", keys->retry, sizeof keys->retry) ||
+        xl_random_subkey(secret, "session tickets", keys->ticket, sizeof keys->ticket) ||
+        xl_random_subkey(secret, "process octets", hash, sizeof hash) ||
+        xl_random_subkey(secret, "balancer", balancer, sizeof balancer)) {
         memset(keys, 0, sizeof *keys);
-        return error;
+        return XL_ERR_CRYPTO;
     }
     keys->cid_hash = (xl_hash_key){{word_at(hash), word_at(hash + 4)}};
     for (int i = 0; i < 2; i++)

@@ -57,6 +57,19 @@ TEST(what_no_connection_could_begin_with_is_refused) {
     xl_credentials_free(p.server_credentials);
 }
 
+PAIR_TEST(a_limit_of_zero_is_its_default) {
+    xl_limits defaults;
+    xl_limits_init(&defaults);
+    pair_init(p, 1, 1, 10000);
+    p->server_config.limits = (xl_limits){.retry_above = 7};
+    pair_connect(p);
+    const xl_limits *l = &p->server->config.limits;
+    assert_int_equal(defaults.idle_timeout_us, l->idle_timeout_us);
+    assert_int_equal(defaults.datagram_queue_bytes, l->datagram_queue_bytes);
+    assert_int_equal(defaults.path_management.reopen_us, l->path_management.reopen_us);
+    assert_int_equal(7, l->retry_above);
+}
+
 PAIR_TEST(addresses_that_no_path_joins_are_refused) {
     pair_init(p, 1, 1, 10000);
     pair_establish(p);
