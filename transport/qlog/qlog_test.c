@@ -1,4 +1,5 @@
 /* Logs are read back with another JSON parser: syntax, names, numbers. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <jansson.h>
@@ -107,6 +108,18 @@ static const char *string(json_t *object, const char *name) {
     return json_string_value(v);
 }
 
+/* Compares an event's data with JSON text, in which ' stands for ". */
+static void assert_data(json_t *records, size_t i, const char *name, const char *expected) {
+    char text[2048];
+    snprintf(text, sizeof text, "%s", expected);
+    for (char *quote = text; (quote = strchr(quote, '\''));)
+        *quote = '"';
+    json_t *wanted = json_loads(text, 0, NULL), *data = event(records, i, name);
+    if (!wanted || !json_equal(wanted, data))
+        fail_msg("%s: %s", name, json_dumps(data, 0));
+    json_decref(wanted);
+}
+
 static void assert_near(double a, double b) {
     assert_true(a - b < 1e-9 && b - a < 1e-9);
 }
@@ -143,31 +156,14 @@ TEST(a_packet_lists_its_frames) {
     xl_qlog_frame(q, &stream);
     xl_qlog_frame(q, &ack);
     xl_qlog_packet_end(q);
-    json_t *records = close_log(q), *data = event(records, 1, "quic:packet_sent");
+    json_t *records = close_log(q);
     assert_near(time_of(records, 1), 1234.567);
-    assert_string_equal(string(json_object_get(data, "header"), "packet_type"), "1RTT");
-    assert_true(integer(json_object_get(data, "header"), "packet_number") == INT64_C(4611686018427387903));
-    assert_int_equal(integer(json_object_get(data, "raw"), "length"), 1452);
-    assert_int_equal(integer(data, "path"), 1);
-    assert_int_equal(integer(data, "path_id"), 3);
-    json_t *frames = json_object_get(data, "frames");
-    assert_int_equal(json_array_size(frames), 2);
-    json_t *f = json_array_get(frames, 0);
-    assert_string_equal(string(f, "frame_type"), "stream");
-    assert_int_equal(integer(f, "stream_id"), 4);
-    assert_int_equal(integer(f, "offset"), 1000000);
-    assert_int_equal(integer(json_object_get(f, "raw"), "length"), 1200);
-    assert_true(json_is_true(json_object_get(f, "fin")));
-    f = json_array_get(frames, 1);
-    assert_string_equal(string(f, "frame_type"), "ack_mp");
-    assert_int_equal(integer(f, "path_id"), 2);
-    assert_near(real(f, "ack_delay"), 1.0); /* 125 << 3 microseconds */
-    json_t *range = json_array_get(json_object_get(f, "acked_ranges"), 1);
-    assert_int_equal(json_integer_value(json_array_get(range, 0)), 980);
-    assert_int_equal(json_integer_value(json_array_get(range, 1)), 990);
-    json_t *qoe = json_object_get(f, "qoe");
-    assert_true(integer(qoe, "cached_bytes") == 1000000 && integer(qoe, "cached_frames") == 120);
-    assert_true(integer(qoe, "bps") == 2500000 && integer(qoe, "fps") == 30);
+    assert_data(records, 1, "quic:packet_sent",
+                "{'header':{'packet_type':'1RTT','packet_number':4611686018427387903},'raw':{'length':1452},"
+                "'path':1,'path_id':3,'frames':[{'frame_type':'stream','stream_id':4,'offset':1000000,"
+                "'raw':{'length':1200},'fin':true},{'frame_type':'ack_mp','path_id':2,'ack_delay':1.0,"
+                "'acked_ranges':[[995,1000],[980,990]],'qoe':{'cached_bytes':1000000,'cached_frames':120,"
+                "'bps':2500000,'fps':30}}]}");
     json_decref(records);
 }
 
@@ -257,23 +253,14 @@ TEST(metrics_are_written_when_they_change_and_per_path) {
     xl_qlog_metrics_updated(q, REFERENCE + 4, 0, &m); /* another path: everything */
     json_t *records = close_log(q);
     assert_int_equal(json_array_size(records), 5);
-    json_t *data = event(records, 2, "quic:recovery_metrics_updated");
-    assert_int_equal(integer(data, "path"), 1);
-    assert_int_equal(integer(data, "path_id"), 5);
-    assert_near(real(data, "smoothed_rtt"), 30.5);
-    assert_near(real(data, "latest_rtt"), 31.007);
-    assert_near(real(data, "rtt_variance"), 0.001);
-    assert_int_equal(integer(data, "congestion_window"), 14520);
-    assert_int_equal(integer(data, "bytes_in_flight"), 0);
-    assert_null(json_object_get(data, "ssthresh"));
-    assert_null(json_object_get(data, "min_rtt"));
-    data = event(records, 3, "quic:recovery_metrics_updated");
-    assert_int_equal(json_object_size(data), 3);
-    assert_int_equal(integer(data, "bytes_in_flight"), 1452);
+    assert_data(records, 2, "quic:recovery_metrics_updated",
+                "{'path':1,'path_id':5,'smoothed_rtt':30.5,'latest_rtt':31.007,'rtt_variance':0.001,"
+                "'congestion_window':14520,'bytes_in_flight':0,'pacing_rate':0,'pto_count':0}");
+    assert_data(records, 3, "quic:recovery_metrics_updated", "{'path':1,'path_id':5,'bytes_in_flight':1452}");
     assert_near(time_of(records, 3), 0.003);
-    data = event(records, 4, "quic:recovery_metrics_updated");
-    assert_int_equal(integer(data, "path"), 0);
-    assert_near(real(data, "smoothed_rtt"), 30.5);
+    assert_data(records, 4, "quic:recovery_metrics_updated",
+                "{'path':0,'smoothed_rtt':30.5,'latest_rtt':31.007,'rtt_variance':0.001,"
+                "'congestion_window':14520,'bytes_in_flight':1452,'pacing_rate':0,'pto_count':0}");
     json_decref(records);
 }
 
@@ -291,36 +278,28 @@ TEST(path_and_xlink_events_carry_their_members) {
     xl_qlog_packet_lost(q, REFERENCE, XL_PACKET_1RTT, 17, 1, "time_threshold");
     xl_qlog_packet_dropped(q, REFERENCE, 1200, "decryption_failure", -1);
     xl_qlog_params(q, REFERENCE, false, true, 30000, 1 << 24);
-    json_t *records = close_log(q), *data = event(records, 1, "multipath:path_validated");
-    assert_string_equal(string(data, "local"), "100.64.0.2:4433");
-    assert_string_equal(string(data, "remote"), "100.64.0.1:4433");
-    assert_string_equal(string(data, "why"), "PATH_RESPONSE");
-    data = event(records, 3, "xlink:reinjection");
-    assert_true(integer(data, "from_path") == 1 && integer(data, "from_path_id") == 2);
-    assert_true(integer(data, "to_path") == 0 && integer(data, "to_path_id") == 7);
-    assert_true(integer(data, "path") == 0 && integer(data, "path_id") == 7);
-    assert_true(integer(data, "offset") == INT64_C(1) << 40 && integer(data, "length") == 1300);
-    assert_int_equal(integer(data, "copy"), 1);
-    assert_true(json_is_null(json_object_get(data, "original_ms"))); /* its path is silent */
-    assert_near(real(data, "copy_ms"), 30.0);
-    data = event(records, 4, "xlink:qoe_gate");
-    assert_true(json_is_true(json_object_get(data, "on")));
-    assert_near(real(data, "play_time_left_ms"), 250.0);
-    assert_near(real(data, "deliver_time_max_ms"), 80.001);
-    assert_near(real(data, "t_th1_ms"), 300.0);
-    assert_near(real(data, "t_th2_ms"), 900.0);
-    assert_true(json_is_null(json_object_get(event(records, 5, "xlink:qoe_gate"), "play_time_left_ms")));
-    assert_int_equal(integer(event(records, 6, "xlink:qoe_received"), "fps"), 4);
-    data = event(records, 7, "quic:packet_lost");
-    assert_int_equal(integer(json_object_get(data, "header"), "packet_number"), 17);
-    assert_int_equal(integer(data, "path_id"), 2);
-    assert_string_equal(string(data, "trigger"), "time_threshold");
-    data = event(records, 8, "quic:packet_dropped");
-    assert_null(json_object_get(data, "path"));
-    assert_int_equal(integer(json_object_get(data, "raw"), "length"), 1200);
-    data = event(records, 9, "quic:parameters_set");
-    assert_string_equal(string(data, "initiator"), "remote");
-    assert_int_equal(integer(data, "initial_max_data"), 1 << 24);
+    json_t *records = close_log(q);
+    assert_data(records, 1, "multipath:path_validated",
+                "{'path':1,'path_id':2,'local':'100.64.0.2:4433','remote':'100.64.0.1:4433',"
+                "'why':'PATH_RESPONSE'}");
+    assert_data(records, 3, "xlink:reinjection",
+                "{'path':0,'path_id':7,'from_path':1,'from_path_id':2,'to_path':0,'to_path_id':7,"
+                "'stream_id':8,'offset':1099511627776,'length':1300,'copy':1,'original_ms':null,"
+                "'copy_ms':30.0,'why':'play time left below t_th1'}");
+    assert_data(records, 4, "xlink:qoe_gate",
+                "{'on':true,'play_time_left_ms':250.0,'t_th1_ms':300.0,'t_th2_ms':900.0,"
+                "'deliver_time_max_ms':80.001,'why':'below t_th1'}");
+    assert_data(records, 5, "xlink:qoe_gate",
+                "{'on':false,'play_time_left_ms':null,'t_th1_ms':300.0,'t_th2_ms':900.0,"
+                "'deliver_time_max_ms':0.0}");
+    assert_data(records, 6, "xlink:qoe_received", "{'cached_bytes':1,'cached_frames':2,'bps':3,'fps':4}");
+    assert_data(records, 7, "quic:packet_lost",
+                "{'header':{'packet_type':'1RTT','packet_number':17},'path':1,'path_id':2,"
+                "'trigger':'time_threshold'}");
+    assert_data(records, 8, "quic:packet_dropped", "{'raw':{'length':1200},'trigger':'decryption_failure'}");
+    assert_data(records, 9, "quic:parameters_set",
+                "{'initiator':'remote','enable_multipath':true,'max_idle_timeout':30000,"
+                "'initial_max_data':16777216}");
     json_decref(records);
 }
 
@@ -383,26 +362,20 @@ TEST(what_was_not_done_is_logged_with_its_reason) {
     xl_qlog_path_selected(q, REFERENCE, &(xl_qlog_selection){.path = 0, .scheduler = "minrtt", .srtt_us = 9000});
     xl_qlog_path_selected(q, REFERENCE, &(xl_qlog_selection){.path = 1, .scheduler = "ecf", .rule = "both needed"});
     xl_qlog_scheduler_waits(q, REFERENCE, "ecf", 1, "earlier");
-    json_t *records = close_log(q), *data = event(records, 1, "xlink:reinjection_refused");
-    assert_string_equal(string(data, "why"), "gate closed");
-    assert_string_equal(string(data, "gate"), "above T_th2");
-    assert_near(real(data, "play_time_left_ms"), 1200.0);
-    assert_near(real(data, "t_th2_ms"), 900.0);
-    assert_null(json_object_get(data, "copy_ms"));
-    data = event(records, 2, "xlink:reinjection_refused");
-    assert_near(real(data, "original_ms"), 20.0);
-    assert_null(json_object_get(data, "gate"));
-    data = event(records, 3, "multipath:path_selected");
-    assert_string_equal(string(data, "why"), "faster paths not used");
-    assert_int_equal(json_integer_value(json_array_get(json_object_get(data, "no_window"), 0)), 0);
-    assert_int_equal(json_integer_value(json_array_get(json_object_get(data, "nothing_to_carry"), 0)), 1);
-    assert_null(json_object_get(data, "set_aside"));
-    assert_string_equal(string(event(records, 4, "multipath:path_selected"), "why"), "smallest RTT");
-    assert_null(json_object_get(event(records, 4, "multipath:path_selected"), "rule"));
-    assert_string_equal(string(event(records, 5, "multipath:path_selected"), "rule"), "both needed");
-    data = event(records, 6, "multipath:scheduler_waits");
-    assert_int_equal(json_integer_value(json_object_get(data, "path")), 1);
-    assert_string_equal(string(data, "why"), "earlier");
+    json_t *records = close_log(q);
+    assert_data(records, 1, "xlink:reinjection_refused",
+                "{'path':1,'stream_id':8,'why':'gate closed','gate':'above T_th2','play_time_left_ms':1200.0,"
+                "'t_th1_ms':300.0,'t_th2_ms':900.0,'deliver_time_max_ms':80.0}");
+    assert_data(records, 2, "xlink:reinjection_refused",
+                "{'path':1,'stream_id':8,'why':'does not pay','original_ms':20.0,'copy_ms':30.0}");
+    assert_data(records, 3, "multipath:path_selected",
+                "{'path':2,'scheduler':'minrtt','why':'faster paths not used','smoothed_rtt':90.0,"
+                "'no_window':[0],'nothing_to_carry':[1]}");
+    assert_data(records, 4, "multipath:path_selected",
+                "{'path':0,'scheduler':'minrtt','why':'smallest RTT','smoothed_rtt':9.0}");
+    assert_data(records, 5, "multipath:path_selected",
+                "{'path':1,'scheduler':'ecf','why':'smallest RTT','rule':'both needed','smoothed_rtt':0.0}");
+    assert_data(records, 6, "multipath:scheduler_waits", "{'path':1,'scheduler':'ecf','why':'earlier'}");
     json_decref(records);
 }
 
