@@ -364,14 +364,14 @@ TEST(a_station_that_is_down_waits) {
     wifi_bench b = open_bench(&wifi, 2, (link_config){.queue = NULL});
     send(&b, 0, 10, 1504);
     pass(&b, 20); /* during contention */
-    link_set_up(b.way[0]->link, false, b.now);
+    CHANGE(b.way[0]->link, b.now, .has_state = true, .is_up = false);
     saturate(&b, false, true, 1504, S, mbps);
     assert_int_equal(b.received[0], 0);
     assert_true(mbps[1] > 120);
-    link_set_up(b.way[0]->link, true, b.now);
+    CHANGE(b.way[0]->link, b.now, .has_state = true, .is_up = true);
     pass(&b, b.now + S);
     assert_int_equal(b.received[0], 10);
-    assert_true(link_set_rate(b.way[1]->link, 14440000, b.now));
+    CHANGE(b.way[1]->link, b.now, .rate_bps = 14440000);
     saturate(&b, false, true, 1504, b.now + S, mbps);
     assert_in_range((uint64_t)mbps[1], 12, 14);
     close_bench(&b);
@@ -415,7 +415,7 @@ static uint64_t play(uint64_t seed, uint64_t step) {
         }
         pass(&b, until);
         if (below(&rng, 9) == 0)
-            link_set_up(b.way[below(&rng, 2)]->link, below(&rng, 3) > 0, b.now);
+            CHANGE(b.way[below(&rng, 2)]->link, b.now, .has_state = true, .is_up = below(&rng, 3) > 0);
         for (int way = 0; way < 2; way++)
             hash = link_mix64(hash ^ b.received[way] ^ b.due[way] << 20);
     }

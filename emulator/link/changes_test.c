@@ -11,7 +11,7 @@ TEST(a_new_loss_begins_now) {
     link_bench *b = bench_new("1\n", (link_config){.delay_us = 10 * MS});
     bench_send(b, 0, 1, 1504, 0);
     bench_send(b, 0, 2, 1504, 15 * MS);
-    assert_true(link_set_loss(b->link, &(link_loss){.good = 1.0}, 20 * MS));
+    CHANGE(b->link, 20 * MS, .has_loss = true, .loss = (link_loss){.good = 1.0});
     BENCH_EXPECT(b, 50 * MS, {1, 11 * MS});
     assert_int_equal(link_get_stats(b->link).random_losses, 1);
     bench_free(b);
@@ -20,7 +20,7 @@ TEST(a_new_loss_begins_now) {
 TEST(a_new_model_of_losses_begins_in_the_good_state) {
     link_bench *b = bench_new("1\n", (link_config){.loss = {.p = 1.0, .bad = 1.0}});
     bench_send(b, 0, 1, 1504, 0); /* in the bad state from now on: r is 0 */
-    assert_true(link_set_loss(b->link, &(link_loss){.bad = 1.0}, 5 * MS));
+    CHANGE(b->link, 5 * MS, .has_loss = true, .loss = (link_loss){.bad = 1.0});
     bench_send(b, 0, 2, 1504, 5 * MS);
     BENCH_EXPECT(b, 50 * MS, {2, 6 * MS});
     bench_free(b);
@@ -30,7 +30,7 @@ TEST(opportunities_are_counted_over_a_change_of_trace) {
     link_bench *b = bench_new(TENS, (link_config){.start_offset_ms = 25});
     link_advance(b->link, 30 * MS);
     assert_int_equal(link_get_stats(b->link).opportunities, 3); /* at 30, 40, 50 of the trace */
-    link_set_trace(b->link, &b->trace, 30 * MS);
+    CHANGE(b->link, 30 * MS, .trace = &b->trace);
     assert_int_equal(link_get_stats(b->link).opportunities, 3);
     link_advance(b->link, 50 * MS);
     assert_int_equal(link_get_stats(b->link).opportunities, 5);
@@ -51,13 +51,13 @@ TEST(missed_opportunities_are_those_a_delay_later) {
 TEST(what_has_passed_of_an_opportunity_counts_at_the_next_rate) {
     link_bench *b = bench_new("1203200bps", (link_config){.start_offset_ms = 4});
     bench_send_many(b, 1, 5, 1504, 0);
-    assert_true(link_set_rate(b->link, 601600, 4 * MS)); /* 8 ms of 10, so 4 of 20 are left */
+    CHANGE(b->link, 4 * MS, .rate_bps = 601600); /* 8 ms of 10, so 4 of 20 are left */
     BENCH_EXPECT(b, 10 * MS, {1, 8 * MS});
-    assert_true(link_set_rate(b->link, 601600, 13 * MS));  /* no change */
-    assert_true(link_set_rate(b->link, 1203200, 18 * MS)); /* half has passed, so 5 ms of 10 are left */
+    CHANGE(b->link, 13 * MS, .rate_bps = 601600);  /* no change */
+    CHANGE(b->link, 18 * MS, .rate_bps = 1203200); /* half has passed, so 5 ms of 10 are left */
     BENCH_EXPECT(b, 33 * MS, {2, 23 * MS}, {3, 33 * MS});
     assert_int_equal(link_get_stats(b->link).opportunities, 3);
-    link_set_trace(b->link, &b->trace, 38 * MS); /* trace time 0 */
+    CHANGE(b->link, 38 * MS, .trace = &b->trace); /* trace time 0 */
     BENCH_EXPECT(b, 50 * MS, {4, 48 * MS});
     bench_free(b);
 }
@@ -65,10 +65,10 @@ TEST(what_has_passed_of_an_opportunity_counts_at_the_next_rate) {
 /* 2.0 and 2.2 Mbps alternate every ms; an opportunity takes 5 to 6 ms. */
 TEST(rates_that_change_faster_than_opportunities_come_carry_their_mean) {
     link_bench *b = bench_new("1gbps", (link_config){0});
-    assert_true(link_set_rate(b->link, 2200000, 0));
+    CHANGE(b->link, 0, .rate_bps = 2200000);
     uint64_t before = link_get_stats(b->link).opportunities;
     for (uint64_t ms = 0; ms < 10000; ms++)
-        assert_true(link_set_rate(b->link, ms % 2 ? 2200000 : 2000000, ms * MS));
+        CHANGE(b->link, ms * MS, .rate_bps = ms % 2 ? 2200000 : 2000000);
     link_advance(b->link, 10 * S);
     assert_in_range(link_get_stats(b->link).opportunities - before, 1744, 1746); /* 2.1 Mbps: 1745.3 */
     bench_free(b);
@@ -96,10 +96,10 @@ TEST(what_waits_and_how_long_the_last_one_did_is_told) {
 TEST(a_new_mtu_loses_what_is_larger_from_now_on) {
     link_bench *b = bench_new("1\n", (link_config){.delay_us = 10 * MS});
     bench_send(b, 0, 1, 1504, 0);
-    link_set_mtu(b->link, 1280, 5 * MS);
+    CHANGE(b->link, 5 * MS, .mtu_bytes = 1280);
     bench_send(b, 0, 2, 1285, 5 * MS);
     bench_send(b, 0, 3, 1284, 5 * MS);
-    link_set_mtu(b->link, LINK_MTU_MOST, 6 * MS);
+    CHANGE(b->link, 6 * MS, .mtu_bytes = LINK_MTU_MOST);
     bench_send(b, 0, 4, 1504, 6 * MS);
     BENCH_EXPECT(b, 50 * MS, {1, 11 * MS}, {3, 16 * MS}, {4, 17 * MS});
     assert_int_equal(link_get_stats(b->link).oversize_drops, 1);
@@ -110,12 +110,12 @@ TEST(a_new_mtu_loses_what_is_larger_from_now_on) {
 TEST(reordering_and_duplicates_begin_and_end_now) {
     link_bench *b = bench_new("1\n", (link_config){.delay_us = 10 * MS});
     bench_send(b, 0, 1, 1504, 0);
-    link_set_reorder(b->link, 1.0, 5 * MS, 1 * MS);
+    CHANGE(b->link, 1 * MS, .has_reorder = true, .reorder = 1.0, .reorder_us = 5 * MS);
     bench_send(b, 0, 2, 1504, 1 * MS);
-    link_set_reorder(b->link, 0.0, 0, 2 * MS);
+    CHANGE(b->link, 2 * MS, .has_reorder = true, .reorder = 0.0, .reorder_us = 0);
     bench_send(b, 0, 3, 1504, 2 * MS);
-    link_set_duplicate(b->link, 1.0, 14 * MS); /* the delay of 1 and 3 has ended */
-    link_set_duplicate(b->link, 0.0, 17 * MS);
+    CHANGE(b->link, 14 * MS, .has_duplicate = true, .duplicate = 1.0); /* the delay of 1 and 3 has ended */
+    CHANGE(b->link, 17 * MS, .has_duplicate = true, .duplicate = 0.0);
     bench_send(b, 0, 4, 1504, 17 * MS);
     BENCH_EXPECT(b, 50 * MS, {1, 11 * MS}, {3, 13 * MS}, {2, 17 * MS}, {2, 18 * MS}, {4, 28 * MS});
     assert_int_equal(link_get_stats(b->link).reordered, 1);

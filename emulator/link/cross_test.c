@@ -148,15 +148,15 @@ TEST(others_are_counted_apart) {
 TEST(a_link_that_is_off_takes_nobody) {
     char error[200];
     link_bench *b = bench_new("12mbps", (link_config){.queue = "droptail:packets=10", .cross = {.rate_bps = 1504000}});
-    link_set_up(b->link, false, S);
+    CHANGE(b->link, S, .has_state = true, .is_up = false);
     departed(b, 2 * S);
-    link_set_up(b->link, true, 2 * S);
+    CHANGE(b->link, 2 * S, .has_state = true, .is_up = true);
     assert_in_range(link_get_stats(b->link).cross_drops, 124, 125);
-    assert_true(link_set_cross(b->link, 0, 2 * S));
+    CHANGE(b->link, 2 * S, .has_cross = true, .cross_bps = 0);
     uint64_t before = link_get_stats(b->link).cross_packets;
     departed(b, 3 * S);
     assert_int_equal(link_get_stats(b->link).cross_packets, before);
-    assert_true(link_set_cross(b->link, 3008000, 3 * S));
+    CHANGE(b->link, 3 * S, .has_cross = true, .cross_bps = 3008000);
     departed(b, 4 * S);
     assert_in_range(link_get_stats(b->link).cross_packets - before, 249, 250);
     bench_free(b);

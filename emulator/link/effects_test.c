@@ -342,13 +342,14 @@ TEST(a_link_that_is_down_loses_arrivals_and_keeps_its_queue) {
     link_bench *b = bench_new("10\n", (link_config){.delay_us = 5 * MS});
     bench_send_many(b, 1, 2, 1504, 0);
     bench_send_many(b, 3, 1, 1504, 8 * MS);
-    link_set_up(b->link, false, 12 * MS); /* 1 has left at 10, 2 is in the queue, 3 in the delay */
+    CHANGE(b->link, 12 * MS, .has_state = true,
+           .is_up = false); /* 1 has left at 10, 2 is in the queue, 3 in the delay */
     assert_false(link_is_up(b->link));
     assert_int_equal(link_next_deadline(b->link), 10 * MS);
     BENCH_EXPECT(b, 45 * MS, {1, 10 * MS});
     assert_int_equal(link_next_deadline(b->link), LINK_NEVER);
     assert_int_equal(link_get_stats(b->link).off_losses, 1);
-    link_set_up(b->link, true, 45 * MS);
+    CHANGE(b->link, 45 * MS, .has_state = true, .is_up = true);
     assert_int_equal(link_next_deadline(b->link), 50 * MS);
     bench_send_many(b, 4, 1, 1504, 46 * MS);
     BENCH_EXPECT(b, 100 * MS, {2, 50 * MS}, {4, 60 * MS});
@@ -361,7 +362,7 @@ TEST(a_new_delay_holds_for_packets_that_come_after) {
     link_steps trace = parse_delays("0,50\n");
     link_bench *b = bench_new("1\n", (link_config){.delay_trace = &trace});
     bench_send(b, 0, 1, 1504, 1 * MS);
-    link_set_delay(b->link, 20 * MS, 2 * MS);
+    CHANGE(b->link, 2 * MS, .has_delay = true, .delay_us = 20 * MS);
     bench_send(b, 0, 2, 1504, 3 * MS); /* would arrive at 23, but 1 is before it until 51 */
     bench_send(b, 0, 3, 1504, 40 * MS);
     BENCH_EXPECT(b, 100 * MS, {1, 52 * MS}, {2, 53 * MS}, {3, 61 * MS});
@@ -369,14 +370,14 @@ TEST(a_new_delay_holds_for_packets_that_come_after) {
     link_steps_free(&trace);
 }
 
-TEST(loss_changes_and_invalid_loss_does_not) {
+TEST(loss_changes) {
     link_bench *b = bench_new(FAST, (link_config){0});
     const link_loss all = {.good = 1.0}, wrong = {.good = 1.5}, nan_loss = {.p = NAN};
     bench_send_many(b, 1, 10, 104, 0);
     link_advance(b->link, 1 * MS);
-    assert_true(link_set_loss(b->link, &all, 1 * MS));
-    assert_false(link_set_loss(b->link, &wrong, 1 * MS));
-    assert_false(link_set_loss(b->link, &nan_loss, 1 * MS));
+    CHANGE(b->link, 1 * MS, .has_loss = true, .loss = all);
+    assert_false(link_loss_is_valid(&wrong));
+    assert_false(link_loss_is_valid(&nan_loss));
     bench_send_many(b, 11, 10, 104, 2 * MS);
     link_advance(b->link, 3 * MS);
     assert_int_equal(link_get_stats(b->link).random_losses, 10);
@@ -387,11 +388,9 @@ TEST(loss_changes_and_invalid_loss_does_not) {
 TEST(a_new_rate_begins_at_once) {
     link_bench *b = bench_new("10\n", (link_config){0});
     bench_send_many(b, 1, 5, 1504, 0);
-    assert_true(link_set_rate(b->link, 12032000, 25 * MS));
+    CHANGE(b->link, 25 * MS, .rate_bps = 12032000);
     BENCH_EXPECT(b, 28 * MS, {1, 10 * MS}, {2, 20 * MS}, {3, 26 * MS}, {4, 27 * MS}, {5, 28 * MS});
-    assert_false(link_set_rate(b->link, 0, 30 * MS));
-    assert_false(link_set_rate(b->link, LINK_TRACE_MAX_RATE_BPS + 1, 30 * MS));
-    link_set_trace(b->link, &b->trace, 35 * MS); /* 45, 55 ... */
+    CHANGE(b->link, 35 * MS, .trace = &b->trace); /* 45, 55 ... */
     bench_send_many(b, 6, 2, 1504, 36 * MS);
     BENCH_EXPECT(b, 60 * MS, {6, 45 * MS}, {7, 55 * MS});
     assert_int_equal(link_get_stats(b->link).opportunities, 2 + 10 + 2); /* 10, 20; 26 to 35; 45, 55 */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "emulator/link/rng.h"
+#include "emulator/link/testing/change.h"
 
 #define PACKETS 600
 
@@ -154,7 +155,7 @@ TEST(supposed_packets_queue_behind_each_other_and_leave_no_trace) {
 TEST(a_link_that_is_down_delivers_nothing) {
     world w;
     open_world(&w, "10\n", (link_config){0});
-    link_set_up(w.link, false, 0);
+    CHANGE(w.link, 0, .has_state = true, .is_up = false);
     link_foresee(w.foresight);
     assert_int_equal(link_foresee_packet(w.foresight, 1500, 0), LINK_NEVER);
     close_world(&w);

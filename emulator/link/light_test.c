@@ -121,7 +121,7 @@ TEST(an_opportunity_has_as_many_bytes_as_are_set) {
 
 TEST(a_plain_delay_from_outside_ends_the_light_trace) {
     link_bench *b = light_bench(0, NULL);
-    link_set_delay(b->link, 7 * MS, 0);
+    CHANGE(b->link, 0, .has_delay = true, .delay_us = 7 * MS);
     bench_send(b, 0, 1, FULL, 0);
     BENCH_EXPECT(b, 30 * MS, {1, 10 * MS});
     bench_free(b);

@@ -504,97 +504,74 @@ void link_count_missed(emulated_link *link, uint64_t since, uint64_t now) {
     }
 }
 
-void link_set_delay(emulated_link *link, uint64_t delay_us, uint64_t now) {
-    link_advance(link, now);
-    link->set.delay_us = delay_us;
-    link->set.delay_trace = NULL;
-    link->set.light.trace = NULL;
+bool link_is_up(const emulated_link *link) {
+    return !link->down;
 }
 
-bool link_set_loss(emulated_link *link, const link_loss *loss, uint64_t now) {
-    if (!link_loss_is_valid(loss))
-        return false;
-    link_advance(link, now);
-    link->loss.model = *loss;
-    link->loss.is_bad = false;
-    return true;
-}
-
-void link_set_up(emulated_link *link, bool up, uint64_t now) {
-    link_advance(link, now);
+static void set_up(emulated_link *link, bool up, uint64_t now) {
     link->down = !up;
     if (link->set.air)
         link_air_set_up(link->set.air, link->set.is_downlink, up, now);
 }
 
-bool link_is_up(const emulated_link *link) {
-    return !link->down;
-}
-
-/* The link must have advanced to `now`: `trace` may be the memory of the old trace, with another rate in it. */
-static void change_trace(emulated_link *link, const link_trace *trace, uint64_t begun_us, uint64_t now) {
+/* `trace` may be the memory of the old trace, with another rate in it. */
+static void set_trace(emulated_link *link, const link_trace *trace, uint64_t begun_us, uint64_t now) {
     link->passed_before += link->next_opportunity - link->first_opportunity;
     take_trace(link, trace, (int64_t)(now - begun_us), now);
 }
 
-void link_set_trace(emulated_link *link, const link_trace *trace, uint64_t now) {
-    if (link->set.air) {
-        if (!trace->at_ms)
-            (void)link_set_rate(link, trace->rate_bps, now);
-        return;
-    }
-    link_advance(link, now);
-    change_trace(link, trace, 0, now);
-}
-
-bool link_set_rate(emulated_link *link, uint64_t rate_bps, uint64_t now) {
-    if (rate_bps == 0 || rate_bps > LINK_TRACE_MAX_RATE_BPS)
-        return false;
-    link_advance(link, now); /* by the old rate */
+static void set_rate(emulated_link *link, uint64_t rate_bps, uint64_t now) {
     if (link->set.air) {
         link_air_set_rate(link->set.air, link->set.is_downlink, rate_bps);
-        return true;
+        return;
     }
     uint64_t begun_us =
         link->trace->at_ms ? 0 : link_trace_begun_us(link->trace, now - (uint64_t)link->trace_start_us, rate_bps);
     link->constant = link_trace_constant(rate_bps);
-    change_trace(link, &link->constant, begun_us, now);
-    return true;
+    set_trace(link, &link->constant, begun_us, now);
 }
 
-void link_set_mtu(emulated_link *link, uint32_t mtu_bytes, uint64_t now) {
-    link_advance(link, now);
-    link->set.mtu_bytes = mtu_bytes;
-}
-
-void link_set_reorder(emulated_link *link, double probability, uint64_t reorder_us, uint64_t now) {
-    link_advance(link, now);
-    link->set.reorder = probability;
-    link->set.reorder_us = reorder_us;
-}
-
-void link_set_duplicate(emulated_link *link, double probability, uint64_t now) {
-    link_advance(link, now); /* packets draw when their delay ends */
-    link->set.duplicate = probability;
-}
-
-bool link_set_cross(emulated_link *link, uint64_t rate_bps, uint64_t now) {
-    if (link->is_infinite && rate_bps > 0)
-        return false;
-    link_advance(link, now);
+static void set_cross(emulated_link *link, uint64_t rate_bps, uint64_t now) {
     link_cross set = link->set.cross;
     set.rate_bps = rate_bps;
     set.profile = NULL;
     link->set.cross = set;
     link->has_cross = rate_bps > 0;
     link_cross_init(&link->cross, &set, link_rng_next(&link->cross.rng), 0, now);
-    return true;
 }
 
-void link_rebind(emulated_link *link, uint64_t now) {
-    link_advance(link, now);
-    if (link->set.nat)
-        link_nat_rebind(link->set.nat);
+void link_change_apply(emulated_link *link, const link_change *change, uint64_t now) {
+    link_config *set = &link->set;
+    link_advance(link, now); /* by the old settings */
+    if (change->has_state)
+        set_up(link, change->is_up, now);
+    if (change->has_delay) {
+        set->delay_us = change->delay_us;
+        set->delay_trace = NULL;
+        set->light.trace = NULL;
+    }
+    if (change->has_loss) {
+        link->loss.model = change->loss;
+        link->loss.is_bad = false;
+    }
+    if (change->rate_bps != 0)
+        set_rate(link, change->rate_bps, now);
+    if (change->trace && !set->air)
+        set_trace(link, change->trace, 0, now);
+    else if (change->trace && !change->trace->at_ms)
+        set_rate(link, change->trace->rate_bps, now);
+    if (change->mtu_bytes != 0)
+        set->mtu_bytes = (uint32_t)change->mtu_bytes;
+    if (change->has_reorder) {
+        set->reorder = change->reorder;
+        set->reorder_us = change->reorder_us;
+    }
+    if (change->has_duplicate)
+        set->duplicate = change->duplicate;
+    if (change->has_cross)
+        set_cross(link, change->cross_bps, now);
+    if (change->rebinds && set->nat)
+        link_nat_rebind(set->nat);
 }
 
 link_stats link_get_stats(const emulated_link *link) {

@@ -114,6 +114,26 @@ typedef struct {
     link_air_stats air;
 } link_stats;
 
+/* Changes at run time. All zero changes nothing. Values must be valid.
+ *
+ * A link that is down: packets that reach the end of the delay are lost, opportunities pass unused, the queue waits.
+ * With an air, a trace has an effect only if it is a constant rate, and a rate is that of the transmissions that begin
+ * from now on. */
+typedef struct {
+    bool has_state, is_up;
+    bool has_delay, has_loss, has_reorder, has_duplicate, has_cross;
+    uint64_t delay_us; /* also ends a delay trace or a light trace */
+    link_loss loss;
+    uint64_t rate_bps;         /* evenly spaced opportunities replace the trace; if it replaces another rate, the
+                                * passed part of the next opportunity counts; 0: no change */
+    const link_trace *trace;   /* its time 0 is now; borrowed for the life of the link; NULL: no change */
+    uint64_t mtu_bytes;        /* LINK_MTU_LEAST to LINK_MTU_MOST; 0: no change */
+    double reorder, duplicate; /* probabilities */
+    uint64_t reorder_us;
+    uint64_t cross_bps; /* replaces rate and profile of others' traffic, 0: none; needs a queue with a limit */
+    bool rebinds;       /* the path's NAT, if it has one, forgets its mappings */
+} link_change;
+
 typedef struct emulated_link emulated_link;
 
 /* Returns NULL with one sentence in error if the configuration is wrong or there is no memory. */
@@ -139,29 +159,9 @@ void link_passed(emulated_link *link, link_packet *packet, uint64_t now);
  * that interval as missed if the link is empty. Call it before the packet is enqueued. */
 void link_count_missed(emulated_link *link, uint64_t since, uint64_t now);
 
-/* Changes at run time, from `now` on. Ask for the deadline again afterwards. Packets inside keep their delay.
- *
- * link_set_delay: also ends a delay trace or a light trace.
- * link_set_loss: returns false and changes nothing if the model is invalid.
- * link_set_up(false): packets that reach the end of the delay are lost, opportunities pass unused, the queue waits.
- * link_set_trace: trace time 0 is `now`. With an air only a constant rate has an effect.
- * link_set_rate: evenly spaced opportunities replace the trace. If it replaces another rate, the passed part
- *     of the next opportunity counts. False for 0 or more than LINK_TRACE_MAX_RATE_BPS. With an air it is the rate of
- *     the transmissions that begin from now on.
- * link_set_mtu: LINK_MTU_LEAST to LINK_MTU_MOST.
- * link_set_cross: replaces rate and profile of others' traffic; 0: none. False if the queue has no limit.
- * link_rebind: the path's NAT, if it has one, forgets its mappings. */
-void link_set_delay(emulated_link *link, uint64_t delay_us, uint64_t now);
-bool link_set_loss(emulated_link *link, const link_loss *loss, uint64_t now);
-void link_set_up(emulated_link *link, bool up, uint64_t now);
+/* Makes changes from `now` on. Ask for the deadline again afterwards. Packets inside keep their delay. */
+void link_change_apply(emulated_link *link, const link_change *change, uint64_t now);
 bool link_is_up(const emulated_link *link);
-void link_set_trace(emulated_link *link, const link_trace *trace, uint64_t now);
-bool link_set_rate(emulated_link *link, uint64_t rate_bps, uint64_t now);
-void link_set_mtu(emulated_link *link, uint32_t mtu_bytes, uint64_t now);
-void link_set_reorder(emulated_link *link, double probability, uint64_t reorder_us, uint64_t now);
-void link_set_duplicate(emulated_link *link, double probability, uint64_t now);
-bool link_set_cross(emulated_link *link, uint64_t rate_bps, uint64_t now);
-void link_rebind(emulated_link *link, uint64_t now);
 
 /* Returns statistics as of the last call with a time; opportunities as of the last link_advance. */
 link_stats link_get_stats(const emulated_link *link);

@@ -412,7 +412,7 @@ TEST(both_directions_of_a_path_share_it) {
     link_packet *answer = through(down, 100 * MS);
     assert_int_equal(get_u16(answer->data + 22), 5000);
     link_departed(down->link, answer, 200 * MS);
-    link_rebind(down->link, 300 * MS);
+    CHANGE(down->link, 300 * MS, .rebinds = true);
     assert_null(through(down, 300 * MS));
     assert_int_equal(link_get_stats(down->link).nat_drops, 1);
     assert_int_equal(link_get_stats(down->link).nat_mappings, 0);

@@ -121,9 +121,9 @@ static void drain(link_watch *w, uint64_t now) {
 }
 
 static void change_something(link_watch *w, link_rng *rng, uint64_t now) {
-    link_set_up(w->bench->link, coin(rng), now);
+    CHANGE(w->bench->link, now, .has_state = true, .is_up = coin(rng));
     const link_loss loss = {.good = 0.1};
-    assert_true(link_set_loss(w->bench->link, &loss, now));
+    CHANGE(w->bench->link, now, .has_loss = true, .loss = loss);
 }
 
 /* Reads the log and compares it with the counters. */
@@ -168,7 +168,7 @@ static void run_case(uint64_t seed) {
         if (changes && below(&rng, 30) == 0)
             change_something(&w, &rng, now);
     }
-    link_set_up(w.bench->link, true, now);
+    CHANGE(w.bench->link, now, .has_state = true, .is_up = true);
     for (int i = 0; i < 200 && link_get_stats(w.bench->link).inside_packets > 0; i++) {
         now += 50 * MS;
         drain(&w, now);

@@ -125,6 +125,31 @@ bool link_settings_has(const link_settings *settings, const char *name) {
     return settings->text[index_of(row_of(name))] != NULL;
 }
 
+/* ---- changes at run time ---- */
+
+void link_change_read(link_change *change, const link_settings *given) {
+    const link_config *c = &given->config;
+    change->has_delay = link_settings_has(given, "delay_ms");
+    change->has_loss = link_settings_has(given, "loss");
+    change->has_reorder = link_settings_has(given, "reorder");
+    change->has_duplicate = link_settings_has(given, "duplicate");
+    change->has_cross = link_settings_has(given, "cross");
+    change->delay_us = c->delay_us;
+    change->loss = c->loss;
+    change->mtu_bytes = c->mtu_bytes;
+    change->reorder = c->reorder;
+    change->reorder_us = c->reorder_us;
+    change->duplicate = c->duplicate;
+    change->cross_bps = c->cross.rate_bps;
+}
+
+bool link_change_suits(const link_change *change, const link_settings settings[2], const bool ways[2]) {
+    for (size_t way = 0; way < 2 && change->cross_bps > 0; way++)
+        if (ways[way] && link_queue_is_infinite(settings[way].config.queue))
+            return false;
+    return true;
+}
+
 /* ---- keys and members ---- */
 
 static const char *const ways[2] = {"up", "down"};

@@ -55,6 +55,11 @@ extern const setting link_setting_rows[];
 bool link_settings_set(link_settings settings[2], const char *key, const char *value, char *error, size_t error_size);
 /* Whether the setting of this name, as in JSON, is given. */
 bool link_settings_has(const link_settings *settings, const char *name);
+/* Changes what `given`, one direction's settings, has of delay_ms, loss, mtu, reorder, reorder_delay_ms, duplicate and
+ * cross. */
+void link_change_read(link_change *change, const link_settings *given);
+/* Whether a change of others' traffic suits the queues of the directions in `ways` of a link with these settings. */
+bool link_change_suits(const link_change *change, const link_settings settings[2], const bool ways[2]);
 /* Checks the keys together. A path needs up and down, or wifi, and one of delay, delay-trace and light-trace. A
  * bottleneck needs rate, or up and down; nat, wifi, paging and via are invalid. False with one sentence in error. */
 bool link_settings_check(const link_settings settings[2], bool is_path, char *error, size_t error_size);

@@ -2,7 +2,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "emulator/link/change.h"
 #include "emulator/mpshell/control.h"
 #include "emulator/mpshell/setup.h"
 

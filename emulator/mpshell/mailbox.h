@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "emulator/link/change.h"
+#include "emulator/link/link.h"
 #include "emulator/mpshell/shell.h"
 
 /* The figures of all links at one moment. */

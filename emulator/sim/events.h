@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "emulator/link/change.h"
+#include "emulator/link/settings.h"
 
 typedef struct simulation simulation; /* sim.h */
 typedef struct sim_job sim_job;       /* job.h */

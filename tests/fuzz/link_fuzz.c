@@ -3,6 +3,7 @@
  * opportunities; the log is complete. */
 #include "tests/fuzz/input.h"
 #include "emulator/link/link.h"
+#include "emulator/link/testing/change.h"
 #include "emulator/link/testing/numbered.h"
 #include "emulator/link/queue.h"
 
@@ -231,35 +232,35 @@ static void change(bench *b, fuzz_input *in) {
     loss.p = fuzz_u8(in) / 100.0;
     switch (fuzz_u8(in) % 9) {
     case 0:
-        link_set_up(b->link, fuzz_bool(in), b->now);
+        CHANGE(b->link, b->now, .has_state = true, .is_up = fuzz_bool(in));
         break;
     case 1:
-        FUZZ_CHECK((link_set_loss(b->link, &loss, b->now)) == link_loss_is_valid(&loss));
+        CHANGE(b->link, b->now, .has_loss = link_loss_is_valid(&loss), .loss = loss);
         break;
     case 2:
-        link_set_delay(b->link, fuzz_u16(in), b->now);
+        CHANGE(b->link, b->now, .has_delay = true, .delay_us = fuzz_u16(in));
         break;
     case 3:
-        link_set_trace(b->link, &b->trace[fuzz_bool(in)], b->now);
+        CHANGE(b->link, b->now, .trace = &b->trace[fuzz_bool(in)]);
         b->changed_us[b->changes++] = b->now;
         break;
     case 4: {
         uint64_t rate = fuzz_number(in);
-        bool is_set = link_set_rate(b->link, rate, b->now);
-        FUZZ_CHECK(is_set == (rate > 0 && rate <= LINK_TRACE_MAX_RATE_BPS));
-        if (is_set)
+        if (rate > 0 && rate <= LINK_TRACE_MAX_RATE_BPS) {
+            CHANGE(b->link, b->now, .rate_bps = rate);
             b->changed_us[b->changes++] = b->now;
+        }
         break;
     }
     case 5:
-        link_set_mtu(b->link, LINK_MTU_LEAST + fuzz_u16(in) % (LINK_MTU_MOST - LINK_MTU_LEAST + 1), b->now);
+        CHANGE(b->link, b->now, .mtu_bytes = LINK_MTU_LEAST + fuzz_u16(in) % (LINK_MTU_MOST - LINK_MTU_LEAST + 1));
         break;
     case 6:
-        link_set_reorder(b->link, fuzz_u8(in) / 255.0, 1 + fuzz_u16(in), b->now);
+        CHANGE(b->link, b->now, .has_reorder = true, .reorder = fuzz_u8(in) / 255.0, .reorder_us = 1 + fuzz_u16(in));
         b->in_order = false;
         break;
     case 7:
-        link_set_duplicate(b->link, fuzz_u8(in) / 255.0, b->now);
+        CHANGE(b->link, b->now, .has_duplicate = true, .duplicate = fuzz_u8(in) / 255.0);
         break;
     default:
         link_refuse(b->link, fuzz_u16(in));

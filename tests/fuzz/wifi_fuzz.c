@@ -4,6 +4,7 @@
 #include "tests/fuzz/input.h"
 #include "emulator/link/air.h"
 #include "emulator/link/link.h"
+#include "emulator/link/testing/change.h"
 #include "emulator/link/testing/numbered.h"
 
 #define PACKETS    1500
@@ -153,10 +154,10 @@ static void operate(bench *b, fuzz_input *in, uint64_t step) {
         pass(b, b->now + UINT64_C(400) * fuzz_u8(in), step);
         break;
     case 6:
-        link_set_up(b->link[way], op & 16, b->now);
+        CHANGE(b->link[way], b->now, .has_state = true, .is_up = op & 16);
         break;
     default:
-        FUZZ_CHECK(link_set_rate(b->link[way], 100000 + 1000 * (uint64_t)fuzz_u16(in), b->now));
+        CHANGE(b->link[way], b->now, .rate_bps = 100000 + 1000 * (uint64_t)fuzz_u16(in));
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include "tests/unit.h"
 #include "emulator/link/link.h"
+#include "emulator/link/testing/change.h"
 #include "emulator/link/testing/numbered.h"
 
 #define MS UINT64_C(1000)
