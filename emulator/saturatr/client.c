@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/wait.h"
-#include "emulator/link/packet.h"
 #include "emulator/saturatr/client_setup.h"
 
 #define OPENING_US       10000000u /* time in which every path must answer */
@@ -346,68 +345,14 @@ static void warn(const sat_recording *r) {
                       r->options->paths[k].name);
 }
 
-static void report_heavy(const sat_recording *r, size_t k, const sat_direction *d) {
-    printf("%.3f Mbps over %.1f s, %" PRIu64 " opportunities, base RTT %.1f ms\n",
-           (double)d->converter.bytes * 8.0 / (double)r->duration_us, (double)r->duration_us / 1e6,
-           d->converter.opportunities, r->paths[k].base_rtt_ms);
-}
-
-static void report_light(const sat_recording *r, const sat_direction *d) {
-    const sat_light_figures *l = &d->light;
-    printf("%" PRIu64 " rows of %" PRIu64 " trains, %" PRIu64 " packets lost", l->rows, l->trains, l->lost_packets);
-    if (l->rows > 0)
-        printf("; one-way delay %.1f ms, at least %.1f ms; trains of %.1f ms, pauses of %.1f ms", l->mean_delay_ms,
-               l->least_delay_ms, l->train_ms, l->pause_ms);
-    if (l->has_heavy)
-        printf("; from packet %" PRIu32 " of %" PRIu32 " on one each %.3f ms (%.1f Mbps)", l->heavy_from,
-               r->options->train_packets, l->spacing_ms,
-               (double)(r->options->packet_bytes + LINK_HEADER_BYTES) * 8.0 / (l->spacing_ms * 1000.0));
-    putchar('\n');
-}
-
-static void report_sizes(const sat_recording *r, const sat_direction *d) {
-    const sat_size_figures *s = &d->sizes;
-    printf("%" PRIu64 " packets, %" PRIu64 " lost; median one-way delays:", s->sent, s->lost);
-    for (uint32_t i = 0; i < r->options->sizes.count; i++)
-        if (s->arrived[i] > 0)
-            printf("%s %.1f ms (%" PRIu32 " bytes)", i == 0 ? "" : ",", s->median_ms[i], r->options->sizes.bytes[i]);
-    putchar('\n');
-}
-
-static void report(const sat_recording *r) {
-    for (size_t k = 0; k < r->options->path_count; k++) {
-        const sat_direction *both[2] = {&r->paths[k].up, &r->paths[k].down};
-        for (size_t d = 0; d < 2; d++) {
-            if (!both[d]->recorded)
-                continue;
-            printf("%s %s: ", r->options->paths[k].name, d == 0 ? "up" : "down");
-            if (r->options->mode == SAT_HEAVY)
-                report_heavy(r, k, both[d]);
-            else if (r->options->sizes.count > 0)
-                report_sizes(r, both[d]);
-            else
-                report_light(r, both[d]);
-        }
-    }
-}
-
 /* Whether all results could be made. A direction without a row has no trace; one in which no packet of a size arrived
  * has no latencies. */
 static bool has_made_all(sat_client *client) {
-    const sat_recording *r = &client->recording;
-    const bool of_sizes = r->options->sizes.count > 0;
-    for (size_t k = 0; k < r->options->path_count && r->options->mode != SAT_HEAVY; k++) {
-        const sat_direction *both[2] = {&r->paths[k].up, &r->paths[k].down};
-        for (size_t d = 0; d < 2; d++) {
-            const char *name = r->options->paths[k].name, *way = d == 0 ? "up" : "down";
-            if (both[d]->recorded && of_sizes && both[d]->sizes.missing_bytes != 0)
-                return sat_client_fail(client,
-                                       "no packet of %" PRIu32 " bytes of %s %s arrived; its latencies are missing",
-                                       both[d]->sizes.missing_bytes, name, way);
-            if (both[d]->recorded && !of_sizes && both[d]->light.rows == 0)
-                return sat_client_fail(client, "the first packet of no train of %s %s arrived; this trace is missing",
-                                       name, way);
-        }
+    for (size_t k = 0; k < client->options->path_count; k++) {
+        const sat_direction *both[2] = {&client->recording.paths[k].up, &client->recording.paths[k].down};
+        for (size_t d = 0; d < 2; d++)
+            if (both[d]->missing[0] != '\0')
+                return sat_client_fail(client, "%s", both[d]->missing);
     }
     return true;
 }
@@ -434,7 +379,7 @@ static sat_outcome run(sat_client *client) {
     if (!begin(client) || !record(client) || !fetch(client) || !sat_recording_write(&client->recording, client->error))
         return SAT_FAILED;
     warn(&client->recording);
-    report(&client->recording);
+    fputs(client->recording.summary_text, stdout);
     sat_recording_tell_replay(&client->recording, stdout);
     return has_made_all(client) ? SAT_DONE : SAT_FAILED;
 }

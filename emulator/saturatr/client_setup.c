@@ -205,4 +205,5 @@ void sat_client_close(sat_client *client) {
     for (size_t k = 0; k < SAT_MAX_PATHS; k++)
         sat_records_free(&client->uplinks[k]);
     sat_peer_free(&client->peer);
+    sat_recording_free(&client->recording);
 }

@@ -16,63 +16,8 @@
 
 #define LEAST_QUEUE_PACKETS 50.0
 
-static json_t *direction_figures(const sat_recording *r, const sat_path_options *path, const sat_direction *d,
-                                 const char *way) {
-    if (!d->recorded)
-        return json_null();
-    const sat_converter *c = &d->converter;
-    double bins = ceil((double)r->duration_us / SAT_IDLE_BIN_US);
-    return json_pack("{s:o, s:o, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:b}", "trace",
-                     json_sprintf("%s.%s", path->name, way), "raw", json_sprintf("%s.%s.csv", path->name, way),
-                     "packets", (json_int_t)c->packets, "bytes", (json_int_t)c->bytes, "opportunities",
-                     (json_int_t)c->opportunities, "mean_mbps", (double)c->bytes * 8.0 / (double)r->duration_us,
-                     "p95_mbps", d->p95_pps * LINK_OPPORTUNITY_BYTES * 8.0 / 1e6, "idle_share",
-                     (double)c->idle_bins / bins, "lost_packets", (json_int_t)d->lost, "disordered_packets",
-                     (json_int_t)d->disordered, "disordered_timestamps", (json_int_t)c->disordered,
-                     "most_in_flight_packets", (json_int_t)d->most_in_flight, "incomplete", (int)d->incomplete);
-}
-
-static json_t *light_figures(const sat_path_options *path, const sat_direction *d, const char *way) {
-    if (!d->recorded)
-        return json_null();
-    const sat_light_figures *l = &d->light;
-    json_t *trace = l->rows > 0 ? json_sprintf("%s.%s.light", path->name, way) : json_null();
-    json_t *delays =
-        l->rows > 0 ? json_pack("{s:f, s:f}", "least", l->least_delay_ms, "mean", l->mean_delay_ms) : json_null();
-    json_t *heavy = l->has_heavy
-                        ? json_pack("{s:I, s:f}", "from_packet", (json_int_t)l->heavy_from, "spacing_ms", l->spacing_ms)
-                        : json_null();
-    return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:b}", "trace", trace, "raw",
-                     json_sprintf("%s.%s.light.csv", path->name, way), "trains", (json_int_t)l->trains, "rows",
-                     (json_int_t)l->rows, "lost_trains", (json_int_t)l->lost_trains, "lost_packets",
-                     (json_int_t)l->lost_packets, "late_packets", (json_int_t)l->late_packets, "negative_delays",
-                     (json_int_t)l->negative_delays, "left_out", (json_int_t)l->left_out, "delay_ms", delays,
-                     "train_ms", l->rows > 0 ? json_real(l->train_ms) : json_null(), "pause_ms",
-                     l->rows > 0 ? json_real(l->pause_ms) : json_null(), "heavy", heavy, "incomplete",
-                     (int)d->incomplete);
-}
-
-static json_t *size_figures(const sat_recording *r, const sat_path_options *path, const sat_direction *d,
-                            const char *way) {
-    if (!d->recorded)
-        return json_null();
-    const sat_size_figures *s = &d->sizes;
-    json_t *by_size = json_array();
-    for (uint32_t i = 0; i < r->options->sizes.count; i++)
-        json_array_append_new(by_size, json_pack("{s:I, s:I, s:o}", "ip_bytes", (json_int_t)r->options->sizes.bytes[i],
-                                                 "packets", (json_int_t)s->arrived[i], "median_delay_ms",
-                                                 s->arrived[i] > 0 ? json_real(s->median_ms[i]) : json_null()));
-    return json_pack("{s:o, s:o, s:I, s:I, s:I, s:o, s:b}", "latencies",
-                     s->missing_bytes == 0 ? json_sprintf("%s.%s.sizes", path->name, way) : json_null(), "raw",
-                     json_sprintf("%s.%s.sizes.csv", path->name, way), "packets", (json_int_t)s->sent, "lost_packets",
-                     (json_int_t)s->lost, "left_out", (json_int_t)s->left_out, "by_size", by_size, "incomplete",
-                     (int)d->incomplete);
-}
-
-static json_t *figures(const sat_recording *r, const sat_path_options *path, const sat_direction *d, const char *way) {
-    if (r->options->sizes.count > 0)
-        return size_figures(r, path, d, way);
-    return r->options->mode == SAT_LIGHT ? light_figures(path, d, way) : direction_figures(r, path, d, way);
+static json_t *figures(const sat_direction *direction) {
+    return direction->figures ? json_incref(direction->figures) : json_null();
 }
 
 static json_t *path_figures(const sat_recording *r, size_t k) {
@@ -82,7 +27,7 @@ static json_t *path_figures(const sat_recording *r, size_t k) {
     return json_pack("{s:s, s:s, s:s, s:o, s:f, s:o, s:o}", "name", path->name, "technology", path->technology,
                      "address", xl_addr_format(&path->local, text, sizeof text), "interface",
                      p->interface[0] == '\0' ? json_null() : json_string(p->interface), "base_rtt_ms", p->base_rtt_ms,
-                     "up", figures(r, path, &p->up, "up"), "down", figures(r, path, &p->down, "down"));
+                     "up", figures(&p->up), "down", figures(&p->down));
 }
 
 static json_t *started(const sat_recording *r) {
@@ -208,9 +153,9 @@ static void write_path(FILE *stream, const sat_recording *r, size_t k) {
     fputs("    kind: saturated-udp\n    resolution_ms: 1\n", stream);
 }
 
-/* Whether a light recording has a trace, or latencies, of the direction. */
-static bool has_light(const sat_recording *r, const sat_direction *d) {
-    return d->recorded && (r->options->sizes.count > 0 ? d->sizes.missing_bytes == 0 : d->light.rows > 0);
+/* Whether a recording has a trace, or latencies, of the direction. */
+static bool is_made(const sat_direction *d) {
+    return d->recorded && d->missing[0] == '\0';
 }
 
 static void tell_light(const sat_recording *r, size_t k, FILE *stream) {
@@ -220,7 +165,7 @@ static void tell_light(const sat_recording *r, size_t k, FILE *stream) {
     fprintf(stream, "to replay %s, give its link these keys%s: ", name, sizes ? " beside its light traces" : "");
     for (size_t d = 0; d < 2; d++) {
         const char *way = d == 0 ? "up" : "down";
-        if (!has_light(r, both[d]))
+        if (!is_made(both[d]))
             continue;
         fprintf(stream, "%s%s-%s=%s/%s.%s.%s", before, way, sizes ? "size-latency" : "light-trace", r->options->out,
                 name, way, sizes ? "sizes" : "light");
@@ -233,7 +178,7 @@ void sat_recording_tell_replay(const sat_recording *r, FILE *stream) {
     const char *out = r->options->out;
     if (r->options->mode == SAT_LIGHT) {
         for (size_t k = 0; k < r->options->path_count; k++)
-            if (has_light(r, &r->paths[k].up) || has_light(r, &r->paths[k].down))
+            if (is_made(&r->paths[k].up) || is_made(&r->paths[k].down))
                 tell_light(r, k, stream);
         return;
     }

@@ -2,11 +2,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "emulator/link/packet.h"
+#include "emulator/saturatr/convert.h"
 
 #define FILE_BUFFER (1u << 18)
 
@@ -68,20 +71,6 @@ static void write_header(FILE *raw, const sat_axis *axis, size_t k) {
             r->options->packet_bytes, LINK_OPPORTUNITY_BYTES);
 }
 
-bool sat_files_create(sat_files *files, const sat_axis *axis, size_t k, const char *raw_suffix, const char *suffix,
-                      char *error) {
-    *files = (sat_files){.raw.stream = NULL};
-    if (!create(&files->raw, axis, k, raw_suffix, error) || !create(&files->made, axis, k, suffix, error))
-        return false;
-    write_header(files->raw.stream, axis, k);
-    return true;
-}
-
-bool sat_files_finish(sat_files *files, bool ok, char *error) {
-    ok = finish(&files->raw, error) && ok;
-    return finish(&files->made, error) && ok;
-}
-
 void sat_files_write_raw(const sat_files *files, const sat_axis *axis, const sat_records *records,
                          void (*take)(void *user, const sat_axis *axis, const sat_arrival *arrival), void *user) {
     sat_cursor cursor;
@@ -123,8 +112,8 @@ static double percentile_95(uint32_t *seconds, size_t count) {
 }
 
 typedef struct {
-    sat_files files;
-    sat_converter *converter;
+    FILE *trace;
+    sat_converter converter;
     int64_t least;     /* delay */
     uint32_t *seconds; /* opportunities of each whole second */
     size_t second_count;
@@ -136,44 +125,91 @@ static void write_opportunities(void *user, const sat_axis *axis, const sat_arri
     bool data = arrival->kind == SAT_KIND_DATA;
     uint64_t queued = data ? (uint64_t)minus(minus(received, sent), out->least) : SAT_IDLE_QUEUE_US;
     uint32_t at_ms = 0;
-    uint32_t count = sat_converter_add(out->converter, received, arrival->ip_bytes, queued, &at_ms);
+    uint32_t count = sat_converter_add(&out->converter, received, arrival->ip_bytes, queued, &at_ms);
     for (uint32_t i = 0; i < count; i++)
-        fprintf(out->files.made.stream, "%" PRIu32 "\n", at_ms);
+        fprintf(out->trace, "%" PRIu32 "\n", at_ms);
     if (at_ms / 1000 < out->second_count)
         out->seconds[at_ms / 1000] += count;
 }
 
-static bool write_heavy_direction(const sat_axis *axis, size_t k, sat_direction *direction, char *error) {
-    outputs out = {.converter = &direction->converter,
+/* Writes the figures of a direction of path k, and its line of the summary. */
+static void describe(const sat_converter *c, const sat_axis *axis, size_t k, sat_direction *d) {
+    const sat_recording *r = axis->recording;
+    const char *name = r->options->paths[k].name, *way = axis->up ? "up" : "down";
+    const double us = (double)r->duration_us, mean_mbps = (double)c->bytes * 8.0 / us;
+    fprintf(r->summary, "%.3f Mbps over %.1f s, %" PRIu64 " opportunities, base RTT %.1f ms", mean_mbps, us / 1e6,
+            c->opportunities, r->paths[k].base_rtt_ms);
+    d->figures =
+        json_pack("{s:o, s:o, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:b}", "trace",
+                  json_sprintf("%s.%s", name, way), "raw", json_sprintf("%s.%s.csv", name, way), "packets",
+                  (json_int_t)c->packets, "bytes", (json_int_t)c->bytes, "opportunities", (json_int_t)c->opportunities,
+                  "mean_mbps", mean_mbps, "p95_mbps", d->p95_pps * LINK_OPPORTUNITY_BYTES * 8.0 / 1e6, "idle_share",
+                  (double)c->idle_bins / ceil(us / SAT_IDLE_BIN_US), "lost_packets", (json_int_t)d->lost,
+                  "disordered_packets", (json_int_t)d->disordered, "disordered_timestamps", (json_int_t)c->disordered,
+                  "most_in_flight_packets", (json_int_t)d->most_in_flight, "incomplete", (int)d->incomplete);
+}
+
+static bool write_heavy(const sat_axis *axis, size_t k, const sat_files *files, sat_direction *direction) {
+    outputs out = {.trace = files->made.stream,
                    .least = least_delay(axis, direction->records),
                    .second_count = axis->recording->duration_us / 1000000u};
     out.seconds = calloc(out.second_count + 1, sizeof *out.seconds);
     if (!out.seconds)
-        return error_set(error, SAT_ERROR_SIZE, "no memory to write the recording");
-    bool ok = sat_files_create(&out.files, axis, k, ".csv", "", error);
-    if (ok) {
-        sat_converter_init(&direction->converter, axis->recording->duration_us);
-        sat_files_write_raw(&out.files, axis, direction->records, write_opportunities, &out);
-        fprintf(out.files.made.stream, "%" PRIu32 "\n", sat_converter_finish(&direction->converter));
-        direction->p95_pps = percentile_95(out.seconds, out.second_count);
-    }
+        return false;
+    sat_converter_init(&out.converter, axis->recording->duration_us);
+    sat_files_write_raw(files, axis, direction->records, write_opportunities, &out);
+    fprintf(out.trace, "%" PRIu32 "\n", sat_converter_finish(&out.converter));
+    direction->p95_pps = percentile_95(out.seconds, out.second_count);
+    describe(&out.converter, axis, k, direction);
     free(out.seconds);
-    return sat_files_finish(&out.files, ok, error);
+    return true;
 }
+
+/* What each kind of recording makes of the arrivals. */
+typedef struct {
+    const char *raw, *made; /* suffixes of the files, after the name of the path and the direction */
+    bool (*write)(const sat_axis *axis, size_t k, const sat_files *files, sat_direction *direction);
+} kind;
+
+static const kind heavy = {".csv", "", write_heavy}, light = {".light.csv", ".light", sat_light_write},
+                  sizes = {".sizes.csv", ".sizes", sat_sizes_write};
 
 static bool write_direction(sat_recording *r, size_t k, bool up, char *error) {
     sat_direction *direction = up ? &r->paths[k].up : &r->paths[k].down;
     const sat_axis axis = {.recording = r, .up = up};
+    const kind *of = r->options->sizes.count > 0 ? &sizes : r->options->mode == SAT_LIGHT ? &light : &heavy;
+    sat_files files = {0};
     if (!direction->recorded)
         return true;
-    return r->options->sizes.count > 0     ? sat_sizes_write_direction(&axis, k, direction, error)
-           : r->options->mode == SAT_LIGHT ? sat_light_write_direction(&axis, k, direction, error)
-                                           : write_heavy_direction(&axis, k, direction, error);
+    bool ok = create(&files.raw, &axis, k, of->raw, error) && create(&files.made, &axis, k, of->made, error);
+    if (ok) {
+        write_header(files.raw.stream, &axis, k);
+        fprintf(r->summary, "%s %s: ", r->options->paths[k].name, up ? "up" : "down");
+        ok = of->write(&axis, k, &files, direction) ||
+             error_set(error, SAT_ERROR_SIZE, "no memory to write the recording");
+        putc('\n', r->summary);
+    }
+    ok = finish(&files.raw, error) && ok;
+    ok = finish(&files.made, error) && ok;
+    if (ok && direction->missing[0] != '\0')
+        unlink(files.made.path); /* rather no trace than one without a row, or latencies of some sizes */
+    return ok;
 }
 
 bool sat_recording_write(sat_recording *recording, char *error) {
-    for (size_t k = 0; k < recording->options->path_count; k++)
-        if (!write_direction(recording, k, true, error) || !write_direction(recording, k, false, error))
-            return false;
-    return sat_recording_describe(recording, error);
+    recording->summary = open_memstream(&recording->summary_text, &recording->summary_length);
+    bool ok = recording->summary || error_set(error, SAT_ERROR_SIZE, "no memory to write the recording");
+    for (size_t k = 0; k < recording->options->path_count && ok; k++)
+        ok = write_direction(recording, k, true, error) && write_direction(recording, k, false, error);
+    if (recording->summary)
+        fclose(recording->summary);
+    return ok && sat_recording_describe(recording, error);
+}
+
+void sat_recording_free(sat_recording *recording) {
+    for (size_t k = 0; k < SAT_MAX_PATHS; k++) {
+        json_decref(recording->paths[k].up.figures);
+        json_decref(recording->paths[k].down.figures);
+    }
+    free(recording->summary_text);
 }

@@ -5,30 +5,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <jansson.h>
+
 #include "emulator/saturatr/clock.h"
-#include "emulator/saturatr/convert.h"
 #include "emulator/saturatr/ledger.h"
 #include "emulator/saturatr/options.h"
-
-/* Figures of one direction of a light recording, beside the trace. */
-typedef struct {
-    uint64_t trains, rows; /* trains sent; trains whose first packet arrived */
-    uint64_t lost_trains, lost_packets, late_packets, negative_delays, left_out;
-    double least_delay_ms, mean_delay_ms; /* one way; 0 without a row */
-    double train_ms, pause_ms; /* mean time from the first to the last packet of a train, and from there to the next
-                                * train; 0 without a row */
-    bool has_heavy;
-    uint32_t heavy_from; /* 1 = the first packet */
-    double spacing_ms;   /* spacing of the last quarter of a train */
-} sat_light_figures;
-
-/* Figures of one direction of a recording of single packets, beside the latencies. */
-typedef struct {
-    uint64_t sent, lost, left_out;    /* packets; sent: within the recording */
-    uint64_t arrived[SAT_SIZES_MOST]; /* of each size */
-    double median_ms[SAT_SIZES_MOST]; /* one-way delay; 0 if none arrived */
-    uint32_t missing_bytes;           /* a size of which no packet arrived, so that there are no latencies; 0: none */
-} sat_size_figures;
 
 /* One direction of one path. */
 typedef struct {
@@ -36,10 +17,9 @@ typedef struct {
     const sat_records *records;                      /* borrowed */
     uint64_t lost, disordered, sent, most_in_flight; /* data packets; lost: missing below the highest one */
     bool incomplete;                                 /* the memory for records was used up */
-    sat_light_figures light;                         /* of a light recording */
-    sat_size_figures sizes;                          /* of a recording of single packets */
-    sat_converter converter;                         /* of a heavy recording */
-    double p95_pps;                                  /* 95th percentile of opportunities per second */
+    double p95_pps;    /* of a heavy recording: 95th percentile of opportunities per second */
+    json_t *figures;   /* for the description; NULL: not written */
+    char missing[128]; /* why there is no trace, or no latencies, a sentence; empty: there are */
 } sat_direction;
 
 typedef struct {
@@ -61,10 +41,15 @@ typedef struct {
     uint64_t client_socket_drops, server_socket_drops, client_strays, server_strays;
     char server_host[65], server_kernel[65];
     sat_recorded_path paths[SAT_MAX_PATHS];
+    FILE *summary;      /* open while the recording is written */
+    char *summary_text; /* a line for each direction */
+    size_t summary_length;
 } sat_recording;
 
 /* Writes all files into options->out, which must exist. False with one sentence in error. */
 bool sat_recording_write(sat_recording *recording, char *error);
+/* Frees what sat_recording_write() made in memory. */
+void sat_recording_free(sat_recording *recording);
 /* Writes session.json (light.json, sizes.json) of a converted recording, and index.yaml if it is heavy and has two
  * paths or more. Used by sat_recording_write. */
 bool sat_recording_describe(const sat_recording *recording, char *error);

@@ -28,18 +28,11 @@ typedef struct {
     sat_file raw, made;
 } sat_files;
 
-/* Creates the files of path k: its name, .up or .down, and the suffixes. Writes the raw log's header. False with one
- * sentence in error; call sat_files_finish() in any case. */
-bool sat_files_create(sat_files *files, const sat_axis *axis, size_t k, const char *raw_suffix, const char *suffix,
-                      char *error);
-/* Closes the open files. False if `ok` is false, or with one sentence in error if something was not written. */
-bool sat_files_finish(sat_files *files, bool ok, char *error);
 /* Writes all arrivals to the raw log, and calls `take` for each. */
 void sat_files_write_raw(const sat_files *files, const sat_axis *axis, const sat_records *records,
                          void (*take)(void *user, const sat_axis *axis, const sat_arrival *arrival), void *user);
 
-/* Writes a direction of path k in light mode: raw log, light trace, figures. False with one sentence in error. */
-bool sat_light_write_direction(const sat_axis *axis, size_t k, sat_direction *direction, char *error);
-
-/* The same for single packets: raw log, latencies by size, figures. */
-bool sat_sizes_write_direction(const sat_axis *axis, size_t k, sat_direction *direction, char *error);
+/* Write the arrivals of a direction of path k into its files, a line into the recording's summary, and figures and what
+ * is missing into the direction: of trains, and of single packets. False without memory. */
+bool sat_light_write(const sat_axis *axis, size_t k, const sat_files *files, sat_direction *direction);
+bool sat_sizes_write(const sat_axis *axis, size_t k, const sat_files *files, sat_direction *direction);

@@ -1,26 +1,41 @@
 /* The files of a recording of single packets. */
 #include <inttypes.h>
-#include <unistd.h>
 
-#include "base/error.h"
 #include "emulator/saturatr/recording_files.h"
 #include "emulator/saturatr/sizes.h"
 
 #define STEP_BYTES 100u /* step between lines of the file that links read */
 
-static sat_size_figures figures_of(sat_latencies *latencies) {
+/* Writes the figures of a direction of path k, and its line of the summary. */
+static void describe(sat_latencies *latencies, const sat_axis *axis, size_t k, sat_direction *direction) {
     const sat_sizes *sizes = latencies->sizes;
-    sat_size_figures f = {.sent = latencies->sent - latencies->outside, .left_out = latencies->left_out};
-    f.lost = f.sent - f.left_out;
+    const char *name = axis->recording->options->paths[k].name, *way = axis->up ? "up" : "down";
+    const uint64_t sent = latencies->sent - latencies->outside;
+    uint64_t lost = sent - latencies->left_out;
+    for (uint32_t s = 0; s < sizes->count; s++)
+        lost -= latencies->arrived[s];
+    FILE *summary = axis->recording->summary;
+    fprintf(summary, "%" PRIu64 " packets, %" PRIu64 " lost; median one-way delays:", sent, lost);
+    json_t *by_size = json_array();
     for (uint32_t s = 0; s < sizes->count; s++) {
         double delay_us = 0;
-        if (!sat_latencies_median(latencies, s, &delay_us) && f.missing_bytes == 0)
-            f.missing_bytes = sizes->bytes[s];
-        f.arrived[s] = latencies->arrived[s];
-        f.lost -= latencies->arrived[s];
-        f.median_ms[s] = delay_us / 1000.0;
+        const bool some = sat_latencies_median(latencies, s, &delay_us);
+        const double delay_ms = delay_us / 1000.0;
+        if (some)
+            fprintf(summary, "%s %.1f ms (%" PRIu32 " bytes)", s == 0 ? "" : ",", delay_ms, sizes->bytes[s]);
+        else if (direction->missing[0] == '\0')
+            snprintf(direction->missing, sizeof direction->missing,
+                     "no packet of %" PRIu32 " bytes of %s %s arrived; its latencies are missing", sizes->bytes[s],
+                     name, way);
+        json_array_append_new(by_size, json_pack("{s:I, s:I, s:o}", "ip_bytes", (json_int_t)sizes->bytes[s], "packets",
+                                                 (json_int_t)latencies->arrived[s], "median_delay_ms",
+                                                 some ? json_real(delay_ms) : json_null()));
     }
-    return f;
+    direction->figures = json_pack("{s:o, s:o, s:I, s:I, s:I, s:o, s:b}", "latencies",
+                                   direction->missing[0] == '\0' ? json_sprintf("%s.%s.sizes", name, way) : json_null(),
+                                   "raw", json_sprintf("%s.%s.sizes.csv", name, way), "packets", (json_int_t)sent,
+                                   "lost_packets", (json_int_t)lost, "left_out", (json_int_t)latencies->left_out,
+                                   "by_size", by_size, "incomplete", (int)direction->incomplete);
 }
 
 static void take(void *user, const sat_axis *axis, const sat_arrival *arrival) {
@@ -36,22 +51,15 @@ static void write_table(FILE *table, sat_latencies *latencies) {
         fprintf(table, "%" PRIu32 " %.3f\n", bytes, sat_latencies_at(latencies, bytes) / 1000.0);
 }
 
-bool sat_sizes_write_direction(const sat_axis *axis, size_t k, sat_direction *direction, char *error) {
+bool sat_sizes_write(const sat_axis *axis, size_t k, const sat_files *files, sat_direction *direction) {
     const sat_recording *r = axis->recording;
-    sat_files files;
     sat_latencies latencies;
-    bool ok = sat_files_create(&files, axis, k, ".sizes.csv", ".sizes", error) &&
-              (sat_latencies_init(&latencies, &r->options->sizes, direction->sent, r->duration_us) ||
-               error_set(error, SAT_ERROR_SIZE, "no memory to write the recording"));
-    if (ok) {
-        sat_files_write_raw(&files, axis, direction->records, take, &latencies);
-        direction->sizes = figures_of(&latencies);
-        if (direction->sizes.missing_bytes == 0)
-            write_table(files.made.stream, &latencies);
-        sat_latencies_free(&latencies);
-    }
-    ok = sat_files_finish(&files, ok, error);
-    if (ok && direction->sizes.missing_bytes != 0)
-        unlink(files.made.path); /* rather no latencies than those of some sizes */
-    return ok;
+    if (!sat_latencies_init(&latencies, &r->options->sizes, direction->sent, r->duration_us))
+        return false;
+    sat_files_write_raw(files, axis, direction->records, take, &latencies);
+    describe(&latencies, axis, k, direction);
+    if (direction->missing[0] == '\0')
+        write_table(files->made.stream, &latencies);
+    sat_latencies_free(&latencies);
+    return true;
 }
