@@ -14,15 +14,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* ---- its own view of the host's mounts ---- */
+#include "base/text_file.h"
 
-static bool write_text(const char *file, const char *text) {
-    const int fd = open(file, O_WRONLY | O_CLOEXEC);
-    const bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-    if (fd >= 0)
-        close(fd);
-    return good;
-}
+/* ---- its own view of the host's mounts ---- */
 
 /* Makes namespaces of mounts, network and IPC; without the right to, in a user namespace with only the caller. */
 static bool own_namespaces(void) {
@@ -33,8 +27,8 @@ static bool own_namespaces(void) {
         return true;
     snprintf(users, sizeof users, "%u %u 1", user, user);
     snprintf(groups, sizeof groups, "%u %u 1", group, group);
-    return unshare(CLONE_NEWUSER | all) == 0 && write_text("/proc/self/setgroups", "deny") &&
-           write_text("/proc/self/uid_map", users) && write_text("/proc/self/gid_map", groups);
+    return unshare(CLONE_NEWUSER | all) == 0 && file_put("/proc/self/setgroups", "deny") &&
+           file_put("/proc/self/uid_map", users) && file_put("/proc/self/gid_map", groups);
 }
 
 static int copy_mounts(const char *path) {

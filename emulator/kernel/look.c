@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/descriptors.h"
+#include "base/text_file.h"
 
 /* ---- the kernel's program ---- */
 
@@ -105,14 +106,10 @@ static size_t list_children(pid_t kernel, child children[MOST_CHILDREN]) {
 
 /* Returns ticks of processor time, user and system; proc(5). */
 static unsigned long long ticks_of(pid_t pid) {
-    char name[64], line[1024] = "";
+    char name[64], line[1024];
     unsigned long long user = 0, system = 0;
     snprintf(name, sizeof name, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(name, "re");
-    if (!file)
-        return 0;
-    const char *rest = fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
-    fclose(file);
+    const char *rest = file_peek(name, line, sizeof line) ? strrchr(line, ')') : NULL;
     if (!rest || sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user, &system) != 2)
         return 0;
     return user + system;

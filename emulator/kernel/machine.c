@@ -19,7 +19,6 @@
 
 #include "base/clock.h"
 #include "base/descriptors.h"
-#include "base/error.h"
 #include "base/text_file.h"
 #include "emulator/kernel/archive.h"
 #include "emulator/kernel/confine.h"
@@ -31,8 +30,6 @@ enum { LOG_FD = 3, STDOUT_FD, STDERR_FD, ARCHIVE_FD, MEMORY_FD, SEED_FD, KERNEL_
 #define LOG_READ_BYTES (4 << 20)
 enum { PLACES = FIRST_OTHER_FD - LOG_FD };
 
-#define fail(error, ...) error_set(error, VK_ERROR_SIZE, __VA_ARGS__)
-
 /* ---- what is prepared ---- */
 
 char *vk_job_text(const vk_machine *machine, size_t *length) {
@@ -40,20 +37,13 @@ char *vk_job_text(const vk_machine *machine, size_t *length) {
     FILE *file = open_memstream(&text, length);
     if (!file)
         return NULL;
-    fputs(machine->at, file);
-    fputc('\0', file);
+    fprintf(file, "%s%c", machine->at, '\0');
     for (char *const *variable = machine->environment; *variable; variable++)
-        if (**variable && strncmp(*variable, "TMPDIR=", 7) != 0) {
-            fputs(*variable, file);
-            fputc('\0', file);
-        }
-    fputs(VK_TEMPORARY, file);
-    fputc('\0', file);
-    fputc('\0', file);
-    for (char *const *word = machine->command; *word; word++) {
-        fputs(*word, file);
-        fputc('\0', file);
-    }
+        if (**variable && strncmp(*variable, "TMPDIR=", 7) != 0)
+            fprintf(file, "%s%c", *variable, '\0');
+    fprintf(file, "%s%c%c", VK_TEMPORARY, '\0', '\0');
+    for (char *const *word = machine->command; *word; word++)
+        fprintf(file, "%s%c", *word, '\0');
     if (fclose(file) != 0) {
         free(text);
         return NULL;
@@ -69,9 +59,9 @@ static int make_archive(const vk_machine *machine, char *error) {
     FILE *file = fd >= 0 ? fdopen(dup(fd), "w") : NULL;
     bool good = file != NULL;
     if (!file)
-        fail(error, "no room for the first root file system: %s", strerror(errno));
+        vk_fail(error, "no room for the first root file system: %s", strerror(errno));
     if (good && !(init = file_read_at(machine->init, SIZE_MAX, &init_size))) {
-        fail(error, "%s: %s; build it with `make build`", machine->init, strerror(errno));
+        vk_fail(error, "%s: %s; build it with `make build`", machine->init, strerror(errno));
         good = false;
     }
     if (good) {
@@ -80,7 +70,7 @@ static int make_archive(const vk_machine *machine, char *error) {
                vk_archive_add(file, "init", 0755, init, init_size) &&
                vk_archive_add(file, &VK_JOB[1], 0644, job, job_size) && vk_archive_end(file) && fflush(file) == 0;
         if (!good)
-            fail(error, "no room for the first root file system");
+            vk_fail(error, "no room for the first root file system");
     }
     if (file)
         fclose(file);
@@ -95,7 +85,7 @@ static int open_log(const vk_machine *machine, char *error) {
     const int fd = machine->log ? open(machine->log, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)
                                 : memfd_create("vkernel-log", MFD_CLOEXEC);
     if (fd < 0)
-        fail(error, "%s: %s", machine->log ? machine->log : "the kernel's log", strerror(errno));
+        vk_fail(error, "%s: %s", machine->log ? machine->log : "the kernel's log", strerror(errno));
     return fd;
 }
 
@@ -240,6 +230,7 @@ typedef struct {
     uint64_t address; /* of the virtual time in the kernel's memory */
     uint64_t virtual_ns;
     double begun_s, moved_s; /* host clock: start, and last observed progress of virtual time */
+    sigset_t awaited;        /* blocked */
 } vk_watch;
 
 /* Virtual time since COMMAND started. */
@@ -263,13 +254,22 @@ static bool check_progress(vk_watch *watch, char *error) {
     char name[VK_PROGRAM_SIZE] = "no program of the machine";
     vk_running_program(watch->pid, name);
     if (still)
-        return fail(
+        return vk_fail(
             error,
             "time stood still at virtual t = %.6f s: for %llu s of the host's time the machine did not sleep; %s "
             "was running",
             command_s(watch), (unsigned long long)watch->machine->stall_s, name);
-    return fail(error, "after %llu s of the host's time the machine was at virtual t = %.6f s; %s was running",
-                (unsigned long long)watch->machine->limit_s, command_s(watch), name);
+    return vk_fail(error, "after %llu s of the host's time the machine was at virtual t = %.6f s; %s was running",
+                   (unsigned long long)watch->machine->limit_s, command_s(watch), name);
+}
+
+static void block_signals(sigset_t *awaited) {
+    sigemptyset(awaited);
+    sigaddset(awaited, SIGCHLD);
+    sigaddset(awaited, SIGINT);
+    sigaddset(awaited, SIGTERM);
+    sigaddset(awaited, SIGHUP);
+    sigprocmask(SIG_BLOCK, awaited, NULL);
 }
 
 static void end_process(pid_t pid) {
@@ -281,20 +281,14 @@ static void end_process(pid_t pid) {
 /* Waits for the end of the kernel's process. False with a sentence in error if it was killed; *interrupted: signal. */
 static bool watch_until_end(vk_watch *watch, int *status, int *interrupted, char *error) {
     static const struct timespec second = {.tv_sec = 1};
-    sigset_t awaited;
-    sigemptyset(&awaited);
-    sigaddset(&awaited, SIGCHLD);
-    sigaddset(&awaited, SIGINT);
-    sigaddset(&awaited, SIGTERM);
-    sigaddset(&awaited, SIGHUP);
     while (true) {
-        const int number = sigtimedwait(&awaited, NULL, &second);
+        const int number = sigtimedwait(&watch->awaited, NULL, &second);
         if (waitpid(watch->pid, status, WNOHANG) == watch->pid)
             return true;
         if (number == SIGINT || number == SIGTERM || number == SIGHUP) {
             *interrupted = number;
             end_process(watch->pid);
-            return fail(error, "interrupted");
+            return vk_fail(error, "interrupted");
         }
         if (!check_progress(watch, error)) {
             end_process(watch->pid);
@@ -346,8 +340,8 @@ static void remark_memory(const vk_watch *watch, const char *log, char *error) {
     if (!killed)
         return;
     sscanf(killed + strlen(killed_says), "%*d (%31[^)])", program);
-    fail(error, "the machine's memory of %llu MB was used up, and %s was killed; give it more with --memory",
-         (unsigned long long)watch->machine->memory_mb, program);
+    vk_fail(error, "the machine's memory of %llu MB was used up, and %s was killed; give it more with --memory",
+            (unsigned long long)watch->machine->memory_mb, program);
 }
 
 static bool judge_log(const vk_watch *watch, const char *log, int kernel_status, int *status, char *error) {
@@ -357,8 +351,8 @@ static bool judge_log(const vk_watch *watch, const char *log, int kernel_status,
     int number;
     remark_memory(watch, log, error);
     if (had_no_room(watch, log, kernel_status, words))
-        return fail(error, "no room for the machine's memory in %s; make room, or name another folder with TMPDIR",
-                    watch->machine->memory_folder);
+        return vk_fail(error, "no room for the machine's memory in %s; make room, or name another folder with TMPDIR",
+                       watch->machine->memory_folder);
     if (sscanf(words, "exit %d", &number) == 1) {
         *status = number << 8;
         return true;
@@ -369,17 +363,17 @@ static bool judge_log(const vk_watch *watch, const char *log, int kernel_status,
     }
     if (panic) {
         panic += strlen(panic_says);
-        return fail(error, "the kernel panicked at virtual t = %.6f s: %.*s", command_s(watch), line_length(panic),
-                    panic);
+        return vk_fail(error, "the kernel panicked at virtual t = %.6f s: %.*s", command_s(watch), line_length(panic),
+                       panic);
     }
     if (said)
-        return fail(error, "the machine %.*s", line_length(words), words);
+        return vk_fail(error, "the machine %.*s", line_length(words), words);
     if (WIFSIGNALED(kernel_status))
-        return fail(error, "the kernel died of SIG%s at virtual t = %.6f s", sigabbrev_np(WTERMSIG(kernel_status)),
-                    command_s(watch));
+        return vk_fail(error, "the kernel died of SIG%s at virtual t = %.6f s", sigabbrev_np(WTERMSIG(kernel_status)),
+                       command_s(watch));
     const char *last = last_line(log);
-    return fail(error, "the kernel ended before the command did, at virtual t = %.6f s; its log ends with: %.*s",
-                command_s(watch), line_length(last), last);
+    return vk_fail(error, "the kernel ended before the command did, at virtual t = %.6f s; its log ends with: %.*s",
+                   command_s(watch), line_length(last), last);
 }
 
 /* Returns the last LOG_READ_BYTES of the log, which programs inside can make arbitrarily long. Free it. */
@@ -400,18 +394,20 @@ static bool run(const vk_machine *machine, int log, int archive, int *status, in
     vk_watch watch = {.machine = machine, .begun_s = now, .moved_s = now};
     watch.address = vk_symbol_address(machine->kernel, "time_travel_time");
     if (watch.address == 0)
-        return fail(error, "%s is no kernel of x86-64 with time travel; build one with `make kernel`", machine->kernel);
+        return vk_fail(error, "%s is no kernel of x86-64 with time travel; build one with `make kernel`",
+                       machine->kernel);
+    block_signals(&watch.awaited);
     const pid_t parent = getpid();
     watch.pid = fork();
     if (watch.pid == 0)
         become_kernel(machine, log, archive, parent);
     if (watch.pid < 0)
-        return fail(error, "cannot start the kernel: %s", strerror(errno));
+        return vk_fail(error, "cannot start the kernel: %s", strerror(errno));
     int kernel_status = 0;
     if (!watch_until_end(&watch, &kernel_status, interrupted, error))
         return false;
     char *text = log_text(log);
-    const bool good = text ? judge_log(&watch, text, kernel_status, status, error) : fail(error, "no memory");
+    const bool good = text ? judge_log(&watch, text, kernel_status, status, error) : vk_fail(error, "no memory");
     free(text);
     return good;
 }

@@ -6,7 +6,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define VK_ERROR_SIZE 1024
+#include "base/error.h"
+
+#define VK_ERROR_SIZE       1024
+#define vk_fail(error, ...) error_set(error, VK_ERROR_SIZE, __VA_ARGS__)
 
 typedef struct {
     const char *kernel; /* file */
@@ -33,6 +36,6 @@ char *vk_job_text(const vk_machine *, size_t *length);
 const char *vk_memory_folder(uint64_t megabytes);
 
 /* Runs COMMAND in a new kernel. True: COMMAND ran to its end, *status is as from waitpid(), and error[VK_ERROR_SIZE],
- * empty before, may have a remark. False with one sentence in error: it did not. SIGINT, SIGTERM and SIGHUP, which the
- * caller has blocked, end the machine; *interrupted is the signal's number, else 0. */
+ * empty before, may have a remark. False with one sentence in error: it did not. SIGINT, SIGTERM and SIGHUP, which it
+ * blocks, end the machine; *interrupted is the signal's number, else 0. */
 bool vk_machine_run(const vk_machine *, int *status, int *interrupted, char *error);

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pwd.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/descriptors.h"
-#include "base/error.h"
 #include "base/settings.h"
 #include "emulator/kernel/machine.h"
 
@@ -21,11 +19,7 @@
 /* The first second of 2026, the same for every run. */
 #define CLOCK_S 1767225600
 
-typedef struct {
-    vk_machine machine;
-} vk_options;
-
-#define FIELD(member) SETTING_FIELD(vk_options, machine.member)
+#define FIELD(member) SETTING_FIELD(vk_machine, member)
 
 static const setting rows[] = {
     {"kernel", SETTING_TEXT, FIELD(kernel), .value = "FILE",
@@ -120,55 +114,45 @@ static bool resolve_at(vk_machine *machine, char *error) {
     static const char *const own[] = {"/proc", "/sys", "/dev", "/run"};
     static char path[PATH_MAX];
     if (machine->at[0] != '/' || !realpath(machine->at, path) || !is_folder(path, F_OK))
-        return error_set(error, VK_ERROR_SIZE, "--at takes a folder that the host has, too, not '%s'", machine->at);
+        return vk_fail(error, "--at takes a folder that the host has, too, not '%s'", machine->at);
     machine->at = path;
     bool is_own = strcmp(path, "/") == 0;
     for (size_t k = 0; k < sizeof own / sizeof own[0]; k++) {
         const size_t length = strlen(own[k]);
         is_own = is_own || (strncmp(path, own[k], length) == 0 && (path[length] == '/' || path[length] == '\0'));
     }
-    return !is_own || error_set(error, VK_ERROR_SIZE,
-                                "the machine has its own /, /proc, /sys, /dev and /run, so the folder cannot be %s "
-                                "inside; start in another one, or name one with --at",
-                                path);
+    return !is_own || vk_fail(error,
+                              "the machine has its own /, /proc, /sys, /dev and /run, so the folder cannot be %s "
+                              "inside; start in another one, or name one with --at",
+                              path);
 }
 
 static bool check_folders(const vk_machine *machine, char *error) {
     const char *memory = machine->memory_folder;
     struct statvfs facts;
     if (!is_folder(machine->folder, R_OK | X_OK))
-        return error_set(error, VK_ERROR_SIZE, "--folder %s: %s; name a folder that you may read", machine->folder,
-                         strerror(errno));
+        return vk_fail(error, "--folder %s: %s; name a folder that you may read", machine->folder, strerror(errno));
     if (!is_folder(memory, W_OK | X_OK) || statvfs(memory, &facts) != 0)
-        return error_set(error, VK_ERROR_SIZE, "no place for the machine's memory: %s: %s; name a folder with TMPDIR",
-                         memory, strerror(errno));
+        return vk_fail(error, "no place for the machine's memory: %s: %s; name a folder with TMPDIR", memory,
+                       strerror(errno));
     if (facts.f_flag & ST_NOEXEC)
-        return error_set(error, VK_ERROR_SIZE,
-                         "no place for the machine's memory: %s is mounted noexec; name another folder with TMPDIR",
-                         memory);
+        return vk_fail(
+            error, "no place for the machine's memory: %s is mounted noexec; name another folder with TMPDIR", memory);
     return true;
 }
 
 static bool check(vk_machine *machine, char *error) {
     if (access(machine->kernel, X_OK) != 0)
-        return error_set(error, VK_ERROR_SIZE,
-                         "no kernel: %s: %s; build it with `make kernel`, or name one with RAILYARD_KERNEL",
-                         machine->kernel, strerror(errno));
+        return vk_fail(error, "no kernel: %s: %s; build it with `make kernel`, or name one with RAILYARD_KERNEL",
+                       machine->kernel, strerror(errno));
     return check_folders(machine, error) && resolve_at(machine, error);
 }
 
 static int run(vk_machine *machine) {
     char error[VK_ERROR_SIZE] = "";
     int status = 0, interrupted = 0;
-    sigset_t taken;
     if (!check(machine, error))
         return complain(error, EXIT_CANNOT_START);
-    sigemptyset(&taken);
-    sigaddset(&taken, SIGCHLD);
-    sigaddset(&taken, SIGINT);
-    sigaddset(&taken, SIGTERM);
-    sigaddset(&taken, SIGHUP);
-    sigprocmask(SIG_BLOCK, &taken, NULL);
     if (vk_machine_run(machine, &status, &interrupted, error)) {
         const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
         return error[0] ? complain(error, code) : code;
@@ -179,18 +163,18 @@ static int run(vk_machine *machine) {
 int main(int argc, char **argv) {
     static char kernel[PATH_MAX], init[PATH_MAX], library[PATH_MAX];
     extern char **environ;
-    vk_options options = {.machine = {.kernel = built_kernel(kernel),
-                                      .init = part(init, "vkernel-init"),
-                                      .seed_library = part(library, "vkernel-seed.so"),
-                                      .seed = 1,
-                                      .memory_mb = 768,
-                                      .clock_s = CLOCK_S,
-                                      .stall_s = 60,
-                                      .core = -1,
-                                      .folder = ".",
-                                      .at = "/mnt",
-                                      .environment = environ}};
-    const setting_tables tables = {.table = {{rows, &options, 0}}, .count = 1};
+    vk_machine machine = {.kernel = built_kernel(kernel),
+                          .init = part(init, "vkernel-init"),
+                          .seed_library = part(library, "vkernel-seed.so"),
+                          .seed = 1,
+                          .memory_mb = 768,
+                          .clock_s = CLOCK_S,
+                          .stall_s = 60,
+                          .core = -1,
+                          .folder = ".",
+                          .at = "/mnt",
+                          .environment = environ};
+    const setting_tables tables = {.table = {{rows, &machine, 0}}, .count = 1};
     char error[SETTINGS_ERROR_BYTES];
     bool wants_help = false;
     int rest = argc;
@@ -200,7 +184,7 @@ int main(int argc, char **argv) {
         return help();
     if (rest >= argc)
         return complain("no command; give it after --, for example: -- sh -c 'sleep 1000; date'", EXIT_CANNOT_START);
-    options.machine.command = argv + rest;
-    options.machine.memory_folder = vk_memory_folder(options.machine.memory_mb);
-    return run(&options.machine);
+    machine.command = argv + rest;
+    machine.memory_folder = vk_memory_folder(machine.memory_mb);
+    return run(&machine);
 }

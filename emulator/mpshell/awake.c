@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "base/text_file.h"
 #include "emulator/mpshell/machine.h"
 
 #define LATENCY_DEVICE   "/dev/cpu_dma_latency"
@@ -113,12 +114,7 @@ static bool set_class(pid_t pid, int class, const char *group_nice) {
     struct sched_param none = {.sched_priority = 0};
     char path[48];
     snprintf(path, sizeof path, "/proc/%d/autogroup", (int)pid);
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd >= 0) { /* kernels without such groups do not have the file */
-        ssize_t n = write(fd, group_nice, strlen(group_nice));
-        (void)n;
-        close(fd);
-    }
+    (void)file_put(path, group_nice); /* kernels without such groups do not have the file */
     return sched_setscheduler(pid, class, &none) == 0;
 }
 

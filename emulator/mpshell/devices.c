@@ -1,6 +1,5 @@
 #include "emulator/mpshell/devices.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,12 +15,7 @@ static char *const tc_batch[] = {"tc", "-batch", "-", NULL};
 bool mp_sysctl_write(const char *value, const char *name) {
     char path[160];
     snprintf(path, sizeof path, "/proc/sys/%s", name);
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    ssize_t n = write(fd, value, strlen(value));
-    close(fd);
-    return n == (ssize_t)strlen(value);
+    return file_put(path, value);
 }
 
 bool mp_sysctl_need(const char *value, const char *name) {

@@ -93,6 +93,14 @@ bool file_peek(const char *name, char *text, size_t size) {
     return n > 0;
 }
 
+bool file_put(const char *name, const char *text) {
+    const int fd = open(name, O_WRONLY | O_CLOEXEC);
+    const bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
 bool file_write(int fd, const void *data, size_t length) {
     const char *at = data;
     while (length > 0) {

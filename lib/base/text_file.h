@@ -14,6 +14,8 @@ const char *file_problem(int error);
 
 /* Reads a small file, such as one of /proc, in one piece. False with text "": it cannot be read, or is empty. */
 bool file_peek(const char *name, char *text, size_t size);
+/* Writes a text to such a file, in one piece. False: it cannot be written. */
+bool file_put(const char *name, const char *text);
 /* Writes all of it. False with errno set. */
 bool file_write(int fd, const void *data, size_t length);
 /* Reads a text of at most 1 MiB, such as a certificate, from a file or a pipe. The caller frees the result. NULL with a
