@@ -209,7 +209,8 @@ void sat_session_on_writable(sat_session *session) {
         }
         uint8_t header[FRAME_BYTES];
         const uint8_t *part;
-        ptrdiff_t n = sat_control_push(&session->control, part, frame_part(session, header, &part));
+        const size_t length = frame_part(session, header, &part);
+        ptrdiff_t n = sat_control_push(&session->control, part, length);
         if (n <= 0) {
             session->stage = n < 0 ? SAT_OVER : session->stage;
             return;
