@@ -5,12 +5,14 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from chromium import NEEDS_CHROMIUM, OVERFLOWS, complaints, press
 from conftest import FakeRun, good
 from in_process import railyard
+from railyard.base.errors import UserError
 from railyard.report import write_report, write_whole
 from railyard.report.chromium import Browser, BrowserError, print_pdf
 from railyard.report.replay import write_replay
@@ -169,6 +171,25 @@ def test_a_page_that_fails_is_found_out(browser: Browser, tmp_path: Path) -> Non
     with pytest.raises(BrowserError):
         page.evaluate("missing()")
     page.close()
+
+
+def test_where_temporary_files_have_no_room_the_sentence_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The browser fails in many ways then; here it does not answer at all."""
+    page = tmp_path / "page.html"
+    page.write_text("a page")
+    browser = tmp_path / "browser"
+    browser.write_text("#!/bin/sh\n")
+    browser.chmod(0o755)
+    monkeypatch.setenv("CHROMIUM", str(browser))
+    for free, remedy in (
+        (1 << 20, " has 1 MB free: make room, or name another folder with TMPDIR."),
+        (1 << 30, "ended."),
+    ):
+        monkeypatch.setattr("shutil.disk_usage", lambda _, free=free: SimpleNamespace(free=free))
+        with pytest.raises(UserError, match=f"could not print it: .*{remedy}$"):
+            print_pdf(page, tmp_path / "page.pdf")
 
 
 def test_the_whole_report_draws_every_plot_and_fits_a_phone(browser: Browser, results: Path) -> None:

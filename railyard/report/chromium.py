@@ -41,6 +41,7 @@ FLAGS = (
 READY = "document.documentElement.dataset.plots === 'drawn'"
 ANSWER_LIMIT_S = 60.0
 DRAW_LIMIT_S = 180.0
+ROOM_MB = 100
 A4_INCH = {"paperWidth": 8.27, "paperHeight": 11.69}
 FOOTER = (
     '<div style="font-size:7px;color:#555;width:100%;padding:0 14mm;display:flex;justify-content:space-between">'
@@ -243,4 +244,13 @@ def print_pdf(page: Path, pdf: Path) -> None:
         with Browser(_program()) as browser:
             browser.open(page).pdf(pdf)
     except BrowserError as error:
-        raise UserError(f"{page}: Chromium could not print it: {error}.") from None
+        raise UserError(f"{page}: Chromium could not print it: {error}{_if_full()}.") from None
+
+
+def _if_full() -> str:
+    """A remedy, if the folder of temporary files, where Chromium keeps what it prints, has little room."""
+    folder = tempfile.gettempdir()
+    free_mb = shutil.disk_usage(folder).free >> 20
+    return (
+        f"; {folder} has {free_mb} MB free: make room, or name another folder with TMPDIR" if free_mb < ROOM_MB else ""
+    )
