@@ -25,6 +25,16 @@ static inline xl_addr address_parse(const char *text) {
     return addr;
 }
 
+/* The same for a server's address, which has a port. */
+static inline xl_addr server_parse(const char *text) {
+    const xl_addr addr = address_parse(text);
+    if (addr.port == 0) {
+        fprintf(stderr, "'%s' has no port; write it as 192.0.2.1:443.\n", text);
+        exit(2);
+    }
+    return addr;
+}
+
 /* Parses a number of bytes or datagrams, at least 1. */
 static inline unsigned long long number_parse(const char *text) {
     char *end;

@@ -78,7 +78,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: datagrams SERVER:PORT COUNT LOCAL [LOCAL ...]\n");
         return 2;
     }
-    const xl_addr server = address_parse(argv[1]);
+    const xl_addr server = server_parse(argv[1]);
     sender s = {.wanted = number_parse(argv[2]), .next_at = XL_NEVER};
     xl_config config;
     xl_config_init(&config);

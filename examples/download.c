@@ -70,7 +70,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: download SERVER:PORT BYTES LOCAL [LOCAL ...]\n");
         return 2;
     }
-    const xl_addr server = address_parse(argv[1]);
+    const xl_addr server = server_parse(argv[1]);
     download d = {.size = number_parse(argv[2])};
     xl_config config;
     xl_config_init(&config);

@@ -266,6 +266,15 @@ def test_the_examples_refuse_a_number_that_is_none(installed: Installed, example
         assert (done.returncode, done.stderr) == (2, f"'{number}' is not a number from 1 on.\n")
 
 
+def test_the_examples_refuse_a_server_without_a_port(installed: Installed, examples: Path) -> None:
+    """Nobody answers at port 0."""
+    for name in ("download", "datagrams"):
+        command = [str(examples / name), "127.0.0.1", "1", "127.0.0.1"]
+        environment = {"LD_LIBRARY_PATH": str(installed.lib)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=20)
+        assert (done.returncode, done.stderr) == (2, "'127.0.0.1' has no port; write it as 192.0.2.1:443.\n")
+
+
 @pytest.mark.parametrize("folders", [["PREFIX=/opt/my tree"], ["PREFIX=tree"], ["DESTDIR=/tmp/my tree"]])
 def test_a_folder_that_cannot_be_installed_into_is_refused(folders: list[str]) -> None:
     """Half of a name with a space was made, and a relative prefix is in no .pc file that helps."""
