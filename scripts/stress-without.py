@@ -79,8 +79,8 @@ MECHANISMS = (
     ),
     change(
         "loss detection by later packets", "18", "connection/acks.c",
-        "xl_ledger_detect_lost(&space->ledger, c->now, xl_rtt_loss_delay(&p->ack_rtt), on_packet_lost, &m);",
-        "XL_NEVER;",
+        "space->loss_time = xl_ledger_detect_lost(&space->ledger, c->now, delay, on_packet_lost, m);",
+        "(void)delay, (void)on_packet_lost, space->loss_time = XL_NEVER;",
     ),
 )  # fmt: skip
 

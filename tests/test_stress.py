@@ -15,6 +15,7 @@ from conftest import FakeRun
 from in_process import railyard
 from kernel_machine import needs_kernel
 from railyard.base.errors import UserError
+from railyard.base.paths import ROOT
 from railyard.base.provenance import version_words
 from railyard.results.pending import Place
 from railyard.results.records import load_run
@@ -185,6 +186,11 @@ def test_a_scenario_fails_without_the_mechanism_that_it_tests(
     subjects = [subject("scheme", passes), subject("scheme", without)]
     matrix = run_stress([find_scenario(name)], subjects, Place(tmp_path), 2, lambda _: None)
     assert [matrix.cells[name, label].verdict for label in (passes, without)] == [PASS, FAIL]
+
+
+def test_the_place_of_each_mechanism_is_in_its_file_once() -> None:
+    for one in import_module("stress-without").MECHANISMS:
+        assert one.without or (ROOT / one.file).read_text(encoding="utf-8").count(one.old) == 1, one.words
 
 
 @pytest.mark.parametrize(
