@@ -200,3 +200,24 @@ def test_a_usage_line_says_once_what_is_optional_and_what_may_be_repeated() -> N
     assert usages["compare"] == "[OPTIONS] {CAMPAIGN} [OTHER]"
     assert usages["qlog"] == "[OPTIONS] {RUN|FILE}..." and usages["clean"] == "[OPTIONS] [FOLDER]..."
     assert not [usage for usage in usages.values() if re.search(r"\[\[|…|[\[{][^]}]* ", usage)]
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("run fig1", ["fig1", "fig10"]),
+        ("study gen", ["generator"]),
+        ("stress 01", ["01-primary-dark"]),
+        ("run demo --pair hsr-2", ["hsr-2"]),
+    ],
+)
+def test_names_are_completed(words: str, names: list[str]) -> None:
+    line = {"COMP_WORDS": f"railyard {words}", "COMP_CWORD": str(len(words.split()))}
+    environment = os.environ | line | {"_RAILYARD_COMPLETE": "complete_bash"}
+    program = [
+        sys.executable,
+        "-c",
+        "import sys; sys.argv[0] = 'railyard'; from railyard.cli.start import main; main()",
+    ]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.split()[: len(names)] == names, done.stderr

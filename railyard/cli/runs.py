@@ -9,9 +9,10 @@ from rich.table import Table
 
 from railyard.base.errors import UserError
 from railyard.base.forms import Form, FormOption, write
-from railyard.base.paths import RESULTS_DIR, changed_since_built
+from railyard.base.paths import EXPERIMENTS_DIR, RESULTS_DIR, changed_since_built
 from railyard.base.terminal import new_console
 from railyard.base.yamlfile import load_yaml, near_miss
+from railyard.cli.options import names_in, names_of_pairs
 from railyard.experiment.arenas import ARENAS
 from railyard.experiment.model import MOST_SEEDS, QLOGS, experiment_of, find_experiment
 from railyard.experiment.options import of_pairs, with_options
@@ -42,9 +43,16 @@ def _check_word(what: str, value: str | None, known: Sequence[str]) -> None:
 
 def run(
     experiment: Annotated[
-        str | None, typer.Argument(help="A YAML file, or the name of one in experiments/. Without it: --pair.")
+        str | None,
+        typer.Argument(
+            help="A YAML file, or the name of one in experiments/. Without it: --pair.",
+            autocompletion=names_in(EXPERIMENTS_DIR),
+        ),
     ] = None,
-    pair: Annotated[list[str] | None, typer.Option(help="A trace pair instead of the file's. May be repeated.")] = None,
+    pair: Annotated[
+        list[str] | None,
+        typer.Option(help="A trace pair instead of the file's. May be repeated.", autocompletion=names_of_pairs),
+    ] = None,
     schemes: Annotated[
         str | None, typer.Option(metavar="all|NAME,…", help="Schemes instead of the file's; all: those of the arena.")
     ] = None,

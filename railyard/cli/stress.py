@@ -8,13 +8,13 @@ import typer
 
 from railyard.base.errors import UserError
 from railyard.base.terminal import new_console
-from railyard.cli.options import JobsOption, JunitOption, resumable
+from railyard.cli.options import JobsOption, JunitOption, names_in, resumable
 from railyard.gate.output import write
 from railyard.results.pending import Place
 from railyard.run.folders import OUT_HELP
 from railyard.stress import output, page
 from railyard.stress.run import KERNEL, SCHEMES, SIM, everything, run_stress, subject
-from railyard.stress.scenario import all_scenarios, find_scenario
+from railyard.stress.scenario import STRESS_DIR, all_scenarios, find_scenario
 
 ARENAS = (SIM, KERNEL)
 
@@ -22,7 +22,11 @@ ARENAS = (SIM, KERNEL)
 def stress_command(
     scenarios: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SCENARIO", help="Names in experiments/stress/, or YAML files. Default: all."),
+        typer.Argument(
+            metavar="SCENARIO",
+            help="Names in experiments/stress/, or YAML files. Default: all.",
+            autocompletion=names_in(STRESS_DIR),
+        ),
     ] = None,
     scheme: Annotated[
         list[str] | None, typer.Option(metavar="NAME[,OPTION=VALUE]", help="A scheme. May be repeated.")

@@ -27,8 +27,15 @@ def _changes(words: list[str]) -> dict[str, Any]:
     return changes
 
 
+def completed(incomplete: str) -> list[str]:
+    return [one.name for one in studies() if one.name.startswith(incomplete)]
+
+
 def study_command(
-    name: Annotated[str | None, typer.Argument(help="A study. Without it, the studies are listed.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="A study. Without it, the studies are listed.", autocompletion=completed),
+    ] = None,
     size: Annotated[str, typer.Option(help="How much is measured.")] = SIZE,
     changes: Annotated[
         list[str] | None,
