@@ -16,13 +16,10 @@ docker info >/dev/null 2>&1 ||
     die "no Docker engine answers this user (group docker, or root); start one (dockerd), or name its socket with DOCKER_HOST."
 # The engine's own builder is enough, and is there without a plugin.
 docker buildx version >/dev/null 2>&1 || export DOCKER_BUILDKIT=0
-# As in railyard/base/provenance.py: not the revision of a repository that this tree only lies in.
-git=(git --no-optional-locks -c "safe.directory=*")
-revision=
-if "${git[@]}" rev-parse --verify --quiet HEAD:./Makefile >/dev/null 2>&1; then
-    revision=$("${git[@]}" rev-parse HEAD)
-    [ -z "$("${git[@]}" status --porcelain --untracked-files=no -- .)" ] || revision+=" with changes"
-fi
+command -v python3 >/dev/null || die "the program 'python3' is not there; install the Debian package python3."
+revision=$(python3 -c 'from railyard.base.provenance import git_state
+state = git_state()
+print(*filter(None, (state["revision"], state["dirty"] and "with changes")))')
 id=$(docker image inspect --format '{{.Id}}' "$BASE" 2>/dev/null || true)
 log=$(mktemp -t railyard-docker.XXXXXX)
 trap 'rm -f "$log"' EXIT

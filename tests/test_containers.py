@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from conftest import good, run_program
+from railyard.base import provenance
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
 from railyard.experiment.model import load_experiment
@@ -226,9 +227,7 @@ esac
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert containers.git_state() == {"revision": None, "dirty": None}, "images of before"
     good(run_program([DOCKER / "build.sh", "railyard/base", "client"]))
-    head = good(run_program(["git", "rev-parse", "HEAD"], cwd=ROOT))
-    state = containers.git_state()
-    assert state["revision"] == head.stdout.strip() and state["dirty"] in (True, False)
+    assert containers.git_state() == provenance.git_state()
     (tmp_path / "label").write_text("0123 with changes\n")
     assert containers.git_state() == {"revision": "0123", "dirty": True}
     (tmp_path / "other").write_text("4567\n")
