@@ -96,6 +96,8 @@ def test_transfers_at_random_loss_say_that_the_kernel_is_missing(monkeypatch: py
     ("name", "changes", "sentence"),
     [
         ("stacks", {"against": "vanilla"}, "no run of scheme 'vanilla'; did you mean 'vanilla-mp'"),
+        ("paths", {"against": {"sp": ["x"]}}, "no run of scheme 'x'; known are "),
+        ("paths", {"against": {"x": ["sp"]}}, "no run of scheme 'x'; known are "),
         ("generator", {"measured": {"x": {}}}, r"--set measured: 'x' is no model; known are .*hsr.*\.$"),
         ("generator", {"measured": {"hsr": {"x": {}}}}, "'x' is no path of hsr; known are both, "),
         ("generator", {"measured": {"hsr": {"lte": {"x": 1}}}}, "'x' is no statistic of hsr, lte; known are mean_mbps"),
@@ -115,7 +117,10 @@ def test_transfers_at_random_loss_say_that_the_kernel_is_missing(monkeypatch: py
         ),
     ],
 )
-def test_a_setting_that_names_what_is_not_there_is_refused(name: str, changes: dict[str, Any], sentence: str) -> None:
+def test_a_setting_that_names_what_is_not_there_is_refused_before_runs(
+    name: str, changes: dict[str, Any], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("railyard.studies.recorded.whole_campaign", None)
     with pytest.raises(UserError, match=sentence):
         find_study(name).measure("small", changes)
 

@@ -6,17 +6,19 @@ from pathlib import Path
 from pydantic import Field
 
 from railyard.base.errors import UserError
-from railyard.base.lists import grouped
+from railyard.base.lists import distinct, grouped
 from railyard.base.yamlfile import near_miss
 from railyard.experiment.model import Strict
 from railyard.figures import rows
 from railyard.results import differences
 from railyard.results.records import Run
 from railyard.run.arena import arena_of
+from railyard.run.resolve import resolve
 from railyard.stats.intervals import Interval
 from railyard.studies import recorded
 from railyard.studies.claims import Compared
-from railyard.studies.study import Data, markdown, tell
+from railyard.studies.study import Data, changed, markdown, tell
+from railyard.studies.thresholds import left_open
 
 LEVELS = (rows.RCT_MEDIAN, rows.RCT_P95, rows.RCT_P99, rows.REBUFFER_RATE)
 CHANGES = (rows.RCT_MEDIAN, rows.RCT_P95, rows.REBUFFER_RATE)
@@ -44,6 +46,11 @@ class Measured(Data):
 
 
 def measure(settings: Settings) -> Measured:
+    experiment, document = changed(settings.experiment, {})
+    known = distinct(spec.label for spec in resolve(left_open(experiment, tell), document))
+    for label in (label for to, labels in settings.against.items() for label in (to, *labels)):
+        if label not in known:
+            raise UserError(f"no run of scheme '{label}'; {near_miss(label, known)}")
     jobs = settings.jobs or arena_of("sim").default_jobs()
     fewer, called = ({}, "") if settings.starts is None else ({"seeds": settings.starts}, f"{settings.starts}")
     return of_runs(recorded.campaign(settings.experiment, settings.out, jobs, tell, fewer, called), settings.against)
@@ -51,8 +58,6 @@ def measure(settings: Settings) -> Measured:
 
 def of_runs(runs: Sequence[Run], against: Mapping[str, Sequence[str]]) -> Measured:
     by_label = grouped((run.label, run) for run in runs)
-    if unknown := [label for labels in against.values() for label in labels if label not in by_label]:
-        raise UserError(f"no run of scheme '{unknown[0]}'; {near_miss(unknown[0], by_label)}")
     # As `railyard compare` does it: a family is all schemes against one.
     every = differences.differences(runs, differences.asked(runs, [*against]))
     of_change = {(one.figure, one.label, one.against): recorded.compared_of(one, {}) for one in every}
