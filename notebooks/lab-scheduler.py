@@ -67,7 +67,7 @@ campaign
 # %% [markdown]
 # ## Round robin (25 minutes)
 # **Exercise 1.** Write a scheduler that sends on the paths in turn, if both have room. Before you run it, predict what
-# becomes slower than under min-RTT: the "median", the "maximum", or "both"?
+# becomes slower than under min-RTT, by more than 3 %: the "median", the "maximum", or "both"?
 
 # %%
 # exercise 1

@@ -209,6 +209,7 @@ def test_early_data_at_the_small_size(tmp_path: Path) -> None:
 
 # In the simulator, over pairs of this tree, in minutes. What fails is measured again by `railyard study NAME --save`.
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
     ("name", "size"),
     [
@@ -284,7 +285,7 @@ def test_a_study_is_one_folder(tree: Path, follow: Follow) -> None:
     (folder / "study.py").write_text(CODE)
     (folder / FILE).write_text(DECLARED)
     assert "how-many: How many (sizes: small, default, endless, more)" in follow("railyard study")
-    assert follow("railyard study how-many --size small --set fewest=2") == "| most |\n| ---: |\n| 0.67 |\n\n"
+    assert follow("railyard study how-many --size small --set fewest=2") == "## most\n\n| most |\n| ---: |\n| 0.67 |\n\n"
     follow("railyard study how-many --size endless --save")
     assert "| inf |" in follow("railyard study how-many --size endless --kept")
     page = tree / "docs" / "results" / "transport.md"

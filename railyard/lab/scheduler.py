@@ -146,7 +146,7 @@ def is_min_rtt(code: str) -> Check:
 
 
 def alternates(code: str, slower: str | EllipsisType | None) -> Check:
-    """Checks a round robin, and the prediction of what it makes slower: 'median', 'maximum' or 'both'."""
+    """Checks a round robin, and the prediction of what it makes slower, beyond SAME: 'median', 'maximum' or 'both'."""
     if is_open(slower):
         return unanswered()
     campaign = race(code)
@@ -157,8 +157,8 @@ def alternates(code: str, slower: str | EllipsisType | None) -> Check:
     ratios_text = ", ".join(f"{name} {ratio:.2f} times" for name, ratio in changes.items())
     if (count := _in_turn(campaign)) < IN_TURN:
         return judged(False, f"This is no round robin: at most {count} packets in a row alternate between the paths.")
-    slower_figures = [name for name, ratio in changes.items() if ratio > 1]
-    answer = slower_figures[0] if len(slower_figures) == 1 else "both"
+    slower_figures = [name for name, ratio in changes.items() if ratio > SAME]
+    answer = "both" if len(slower_figures) == 2 else "".join(slower_figures)
     return check(slower, answer, f"Look at the play: {ratios_text} that of min-RTT.")
 
 
