@@ -406,6 +406,7 @@ class TestHostile:
         (["sever"], "'sever' is not one of server, client"),
         (["server"], "no address; give --listen ADDR:PORT"),
         (["server", "--listen", "1.2.3.4"], "--listen takes ADDR:PORT"),
+        (["server", "--listen", "::1:7000"], "IPv6 as [ADDR]:PORT, not '::1:7000'"),
         (["server", "--listen", "127.0.0.1:0", "--frobnicate"], "unknown option '--frobnicate'"),
         (["client", "--server", "127.0.0.1:1"], "no path; give --path NAME:ADDR at least once"),
         (["client", "--server", "127.0.0.1:1", "--path", "a"], "takes NAME:ADDR[:TECH]"),
@@ -416,6 +417,10 @@ class TestHostile:
             "takes one of 5g-sa, 5g-nsa, wifi, lte as technology, not '6g'",
         ),
         (["client", "--server", "127.0.0.1:1", "--path", "a:[::1]", "--out", "x"], "different families"),
+        (
+            ["client", "--server", "127.0.0.1:1", "--path", "a:127.0.0.1", "--ack-via", "[::1]", "--out", "x"],
+            "--ack-via and the server have addresses of different families",
+        ),
         (["client", "--server", "127.0.0.1:1", "--path", "a:127.0.0.1"], "give --out DIR"),
         (
             ["client", "--server", "127.0.0.1:1", "--duration", "0"],

@@ -59,8 +59,13 @@ static bool read_path(void *into, const char *text, char *reason, size_t cap) {
     return true;
 }
 
+/* IPv6 may be in brackets, as in --path. */
 static bool read_local(void *into, const char *text, char *reason, size_t cap) {
-    return net_parse_local(text, into, reason, cap);
+    char copy[PATH_TEXT_BYTES];
+    const size_t length = strlen(text);
+    const bool is_bracketed = length > 2 && length < sizeof copy && text[0] == '[' && text[length - 1] == ']';
+    snprintf(copy, sizeof copy, "%.*s", is_bracketed ? (int)length - 2 : (int)sizeof copy, text + is_bracketed);
+    return net_parse_local(copy, into, reason, cap);
 }
 
 static bool read_direction(void *into, const char *text, char *reason, size_t cap) {

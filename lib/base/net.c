@@ -78,7 +78,7 @@ bool net_parse_endpoint(const char *text, xl_addr *out) {
 
 bool net_read_endpoint(void *addr, const char *text, char *reason, size_t cap) {
     return net_parse_endpoint(text, addr) ||
-           error_set(reason, cap, "takes ADDR:PORT with an IP address, not '%.60s'", text);
+           error_set(reason, cap, "takes ADDR:PORT with an IP address, IPv6 as [ADDR]:PORT, not '%.60s'", text);
 }
 
 bool net_read_gateway(void *addr, const char *text, char *reason, size_t cap) {
