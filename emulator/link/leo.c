@@ -35,8 +35,8 @@ bool link_leo_parse(void *leo, const char *text, char *wanted, size_t cap) {
     const char *rest = link_text_after(text, "starlink");
     link_leo parsed = rest ? starlink : (link_leo){.period_us = starlink.period_us};
     bool given[sizeof rows / sizeof rows[0]] = {false};
-    const bool good = off || (text[0] != '\0' && text[strlen(text) - 1] != ':' &&
-                              link_text_read(rows, &parsed, rest ? rest : text, given) && is_whole(&parsed));
+    const bool good =
+        off || (text[0] != '\0' && link_text_read(rows, &parsed, rest ? rest : text, given) && is_whole(&parsed));
     if (!good)
         return error_set(
             wanted, cap,

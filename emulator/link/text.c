@@ -49,9 +49,10 @@ bool link_text_read(const setting *rows, void *into, const char *list, bool give
 
 const char *link_text_after(const char *list, const char *word) {
     const size_t length = strlen(word);
-    if (strncmp(list, word, length) != 0 || (list[length] != '\0' && list[length] != ':'))
+    if (strncmp(list, word, length) != 0)
         return NULL;
-    return list + length + (list[length] == ':');
+    list += length;
+    return *list == '\0' ? list : list[0] == ':' && list[1] != '\0' ? list + 1 : NULL;
 }
 
 const char link_text_no_memory[] = "there is no memory for the line";

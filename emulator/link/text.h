@@ -18,7 +18,7 @@ typedef struct {
 bool link_text_next_option(const char **list, link_text_option *option);
 bool link_text_option_is(const link_text_option *option, const char *key);
 /* Reads a whole list: rows of `into`, of which given[i] says that row i is in the list. False if a key is unknown or
- * given twice, or a value is not what its row takes. */
+ * given twice, a value is not what its row takes, or the list ends in a colon. */
 bool link_text_read(const setting *rows, void *into, const char *list, bool given[]);
 /* Returns the rest of a list that begins with this word, which may be empty; NULL: it begins with something else. */
 const char *link_text_after(const char *list, const char *word);
