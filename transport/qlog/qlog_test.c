@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "tests/unit.h"
+#include "qlog/frames.h"
 #include "qlog/qlog.h"
 
 #define REFERENCE UINT64_C(5000123)
@@ -188,6 +189,50 @@ TEST(the_peers_ack_delay_exponent_scales_received_acks_only) {
     json_t *hostile = json_array_get(json_object_get(event(records, 3, "quic:packet_received"), "frames"), 0);
     assert_true(real(hostile, "ack_delay") > 1e15);
     json_decref(records);
+}
+
+/* Of each type: its members if its first number is 1, its second 2, and so on. */
+TEST(the_numbers_of_frames_have_their_names) {
+    static const struct {
+        uint64_t type;
+        const char *members;
+    } rows[] = {
+        {XL_FRAME_RESET_STREAM, "'stream_id':1,'error':'unknown','error_code':2,'final_size':3"},
+        {XL_FRAME_STOP_SENDING, "'stream_id':1,'error':'unknown','error_code':2"},
+        {XL_FRAME_MAX_STREAM_DATA, "'stream_id':1,'maximum':2"},
+        {XL_FRAME_MAX_STREAMS_BIDI, "'stream_type':'bidirectional','maximum':2"},
+        {XL_FRAME_STREAM_DATA_BLOCKED, "'stream_id':1,'limit':2"},
+        {XL_FRAME_NEW_CONNECTION_ID,
+         "'sequence_number':2,'retire_prior_to':3,'connection_id_length':0,'connection_id':''"},
+        {XL_FRAME_RETIRE_CONNECTION_ID, "'sequence_number':2"},
+        {XL_FRAME_CONNECTION_CLOSE, "'error_space':'transport','error_code':1,'trigger_frame_type':2"},
+        {XL_FRAME_ACK_FREQUENCY, "'sequence_number':1,'ack_eliciting_threshold':2,'requested_max_ack_delay':3,"
+                                 "'reordering_threshold':4"},
+        {XL_FRAME_PATH_STATUS, "'path_id':1,'sequence_number':2,'status':'unknown','priority':4"},
+        {XL_FRAME_PATH_ABANDON, "'path_id':1,'error_code':2"},
+        {XL_FRAME_PATH_STATUS_BACKUP, "'path_id':1,'sequence_number':2"},
+        {XL_FRAME_PATH_NEW_CONNECTION_ID,
+         "'path_id':1,'sequence_number':2,'retire_prior_to':3,'connection_id_length':0,'connection_id':''"},
+        {XL_FRAME_PATH_RETIRE_CONNECTION_ID, "'path_id':1,'sequence_number':2"},
+        {XL_FRAME_MAX_PATH_ID, "'maximum_path_id':2"},
+        {XL_FRAME_PATH_CIDS_BLOCKED, "'path_id':1,'next_sequence_number':2"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const xl_frame_info *info = xl_frame_info_of(rows[i].type);
+        char text[256] = "", wanted[256];
+        xl_json j = {.p = text, .cap = sizeof text - 1};
+        xl_frame f;
+        memset(&f, 0, sizeof f);
+        f.type = rows[i].type;
+        for (size_t n = 0; n < XL_FRAME_NUMBERS; n++)
+            if (info->numbers[n])
+                f.number[n] = n + 1;
+        xl_qlog_put_frame(&j, &f, 0);
+        for (char *quote = text; (quote = strchr(quote, '"'));)
+            *quote = '\'';
+        snprintf(wanted, sizeof wanted, "{'frame_type':'%s',%s}", info->name, rows[i].members);
+        assert_string_equal(text, wanted);
+    }
 }
 
 /* Every frame type, with members unset where a pointer may be missing. */
