@@ -285,7 +285,8 @@ def test_a_study_is_one_folder(tree: Path, follow: Follow) -> None:
     (folder / "study.py").write_text(CODE)
     (folder / FILE).write_text(DECLARED)
     assert "how-many: How many (sizes: small, default, endless, more)" in follow("railyard study")
-    assert follow("railyard study how-many --size small --set fewest=2") == "## most\n\n| most |\n| ---: |\n| 0.67 |\n\n"
+    printed = follow("railyard study how-many --size small --set fewest=2")
+    assert printed == "## most\n\n| most |\n| ---: |\n| 0.67 |\n\n"
     follow("railyard study how-many --size endless --save")
     assert "| inf |" in follow("railyard study how-many --size endless --kept")
     page = tree / "docs" / "results" / "transport.md"
