@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import plotly.graph_objects as go
+import plotly.io
 import pytest
 
 from conftest import good, run_program
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
+from railyard.report.pictures import also_as_pictures
 from railyard.studies.exhibits.notebook import PLOTLY_TYPE, open_page
 from railyard.studies.study import SIZE, find_study
 
@@ -75,6 +78,15 @@ def test_the_tour_draws_and_prints(tmp_path: Path) -> None:
     assert all(base64.b64decode(plot["image/png"]).startswith(PNG) for plot in plots)
     printed = "".join(output.get("text", "") for output in outputs)
     assert "vanilla-mp" in printed and "reinjection_cost" in printed
+
+
+@pytest.mark.parametrize("plot", [go.Box(y=[1, 2, 3]), go.Scatter(y=[1, 2], line_color="hsl(0, 50%, 50%)")])
+def test_a_plot_of_another_kind_is_interactive_only(plot: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plotly.io.renderers, "default", plotly.io.renderers.default)
+    also_as_pictures()
+    forms = go.Figure(plot)._repr_mimebundle_()
+    assert PLOTLY_TYPE in forms and "image/png" not in forms
+    assert forms["text/plain"].startswith("This plot is interactive only: ")
 
 
 def test_a_name_that_is_neither_exhibit_nor_study_is_one_sentence() -> None:
