@@ -192,6 +192,18 @@ def test_where_temporary_files_have_no_room_the_sentence_says_so(
             print_pdf(page, tmp_path / "page.pdf")
 
 
+def test_the_browser_keeps_temporary_files_where_python_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in a folder that is full, or not there."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "gone"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$TMPDIR" >{tmp_path}/told\n')
+    browser.chmod(0o755)
+    with pytest.raises(BrowserError), Browser(str(browser)) as running:
+        running.call("Browser.getVersion")
+    assert (tmp_path / "told").read_text() == f"{tmp_path}\n"
+
+
 def test_the_whole_report_draws_every_plot_and_fits_a_phone(browser: Browser, results: Path) -> None:
     for width, height, dark in ((1280, 900, False), (PHONE_WIDTH, PHONE_HEIGHT, True)):
         page = browser.open(results / "report.html", width=width, height=height, dark=dark)

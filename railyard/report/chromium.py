@@ -77,6 +77,7 @@ class Browser:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            env=os.environ | {"TMPDIR": tempfile.gettempdir()},  # TMPDIR may name a folder that is full, or none
             start_new_session=True,
         )
         os.close(to_browser)
