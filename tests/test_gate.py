@@ -306,6 +306,14 @@ def test_the_interval_of_a_count_is_around_its_change_where_windows_have_several
     assert found.interval.low == pytest.approx(0.25 - math.hypot(0.25 - low, 1 - 0.025 ** (1 / 10)))
 
 
+def test_the_interval_of_a_count_takes_what_got_worse_and_what_got_better_for_dependent() -> None:
+    """Each of twelve plays changed, six to the worse: one share more is the other one less, so the ends add up."""
+    stalled = next(figure for figure in GATED if figure.name == "stalled")
+    found = Comparison(stalled, [0.0, 1.0] * 6, [1.0, 0.0] * 6, 0.05).interval
+    low, high = exact_share(6, 12)
+    assert (found.value, found.low, found.high) == pytest.approx((0, low - high, high - low))
+
+
 def test_a_tail_of_few_long_requests_is_counted_although_the_typical_play_is_the_same(tmp_path: Path) -> None:
     def trails(run: FakeRun, drawn: random.Random) -> None:
         run.rct_s = [rct * drawn.uniform(0.99, 1.01) for rct in run.rct_s]
