@@ -219,7 +219,7 @@ def test_git_bisect_finds_the_commit_by_the_gates_exit_code(clone: Path, tmp_pat
         done = good(run_program([*GIT, "-C", str(clone), *words]))
         return done.stdout.strip()
 
-    good = git("rev-parse", "HEAD")
+    start = git("rev-parse", "HEAD")
     for title, change in (
         ("A word", ("README.md", "# Railyard", "# Railyard.")),
         ("Slower path", SLOWER_PATH),
@@ -232,14 +232,14 @@ def test_git_bisect_finds_the_commit_by_the_gates_exit_code(clone: Path, tmp_pat
     (programs / "railyard").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m railyard "$@"\n')
     (programs / "railyard").chmod(0o755)
     suite = smaller(tmp_path, schemes=["vanilla-mp"], seeds=2, first_look=1)
-    words = recipe.replace("--baseline GOOD", f"--baseline GOOD --suite {suite}").replace("GOOD", good)
+    words = recipe.replace("--baseline GOOD", f"--baseline GOOD --suite {suite}").replace("GOOD", start)
     path = {"PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(clone)}
     try:
         done = run_program(["sh", "-ec", words], cwd=clone, env=os.environ | path)
         assert done.returncode == 0, done.stdout + done.stderr
         assert re.search(r"^[0-9a-f]{40} is the first bad commit$(?s:.*?)^    Slower path$", done.stdout, re.MULTILINE)
     finally:
-        git("reset", "--quiet", "--hard", good)
+        git("reset", "--quiet", "--hard", start)
 
 
 @pytest.mark.long
