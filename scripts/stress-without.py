@@ -48,7 +48,7 @@ MECHANISMS = (
     Mechanism("a path that is not named first", "08", "vanilla-mp", "sp"),
     change(
         "data on all paths", "09 15 26", "connection/transmit.c",
-        "if (!xl_path_may_carry_data(p) || !p->cids", "if (i > 0 || !xl_path_may_carry_data(p) || !p->cids",
+        "if (!xl_path_may_carry_data(p) || !p->cids", "if (p->index > 0 || !xl_path_may_carry_data(p) || !p->cids",
     ),
     change(
         "acknowledgements on the path of their packets", "04", "connection/content.c",
