@@ -19,9 +19,14 @@ def make_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in MAKE_VARIABLES}
 
 
+def ends_with_us(command: Sequence[str], by: str = "TERM") -> list[str]:
+    """The command of a process that gets a signal when the thread that starts it ends."""
+    return ["setpriv", "--pdeathsig", by, "--", *command]
+
+
 async def started(command: Sequence[str], log: Path, *, dies_by: str = "TERM", **options: Any) -> Process:
     """Starts a process with its standard error in a file. `dies_by`: the signal that it gets when this process ends."""
-    words = ("setpriv", "--pdeathsig", dies_by, "--", *command)
+    words = ends_with_us(command, dies_by)
     with log.open("wb") as stderr:
         return await asyncio.create_subprocess_exec(*words, stdin=DEVNULL, stdout=DEVNULL, stderr=stderr, **options)
 
@@ -67,7 +72,7 @@ def interrupted_by_signals() -> Iterator[None]:
 def built(command: Sequence[str], limit_s: float | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
     """Carries out a build. A signal that ends this process, or the limit, also ends what the build has started. Raises
     KeyboardInterrupt, or subprocess.TimeoutExpired."""
-    words = ("setpriv", "--pdeathsig", "TERM", "--", *command)
+    words = ends_with_us(command)
     with (
         interrupted_by_signals(),
         subprocess.Popen(words, stdin=subprocess.DEVNULL, process_group=0, text=True, **options) as process,

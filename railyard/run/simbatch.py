@@ -11,13 +11,15 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
+from railyard.run.children import ends_with_us
+
 Status = int | None
 """Exit status, or a signal as a negative number. None: the run did not end within its limit."""
 
 
-def _command(program: Path) -> tuple[str, ...]:
+def _command(program: Path) -> list[str]:
     """The command of a process that dies with the thread that started it."""
-    return ("setpriv", "--pdeathsig", "KILL", "--", str(program), "--batch")
+    return ends_with_us([str(program), "--batch"], "KILL")
 
 
 class Batches:

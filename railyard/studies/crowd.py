@@ -18,6 +18,7 @@ from railyard.experiment.model import TRANSPORT_OF_SCHEME, FlowSettings
 from railyard.experiment.settings import SETTINGS
 from railyard.results.flows import Connection, read_flows
 from railyard.run import fidelity, runspec, vkernel
+from railyard.run.children import ends_with_us
 from railyard.run.runspec import AS_IN_THE_SIMULATOR, HTTP_PORT, QUIC_PORT
 
 PROGRAMS = ("xlink-server", "xlink-player", "mpshell", "mpshell-ctl")
@@ -174,11 +175,11 @@ def play(crowd: Crowd, core: int | None = None) -> Played:
             (folder / name).symlink_to(program(name))
         (folder / "job.sh").write_text(_outside(crowd), encoding="utf-8")
         (folder / "inside.sh").write_text(_inside(crowd), encoding="utf-8")
-        command = ["setpriv", "--pdeathsig", "TERM", "--", str(program("vkernel")), "--kernel", str(kernel)]
+        command = [str(program("vkernel")), "--kernel", str(kernel)]
         command += ["--seed", str(crowd.seed), "--folder", temporary, "--limit", str(LIMIT_S)]
         command += ["--core", str(core)] if core is not None else []
         command += ["--", "/bin/sh", "job.sh"]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        done = subprocess.run(ends_with_us(command), check=False, capture_output=True, text=True)
         if done.returncode != 0:
             raise UserError(f"a run in the kernel ended with {done.returncode}: {done.stderr.strip()[-300:]}")
         return _read(crowd, folder)

@@ -25,6 +25,7 @@ from railyard.base.errors import UserError
 from railyard.base.paths import TRACES_DIR, program
 from railyard.experiment.model import Strict
 from railyard.run.arena import arena_of
+from railyard.run.children import ends_with_us
 from railyard.stats.statistics import nearest_rank
 from railyard.studies.machine import Machine, check_namespaces, machine, output_of
 from railyard.studies.study import Data, markdown, tell
@@ -167,8 +168,7 @@ def _cases(settings: Settings, folder: Path) -> Iterator[Case]:
 
 def _started(command: list[str]) -> tuple[subprocess.Popen[str], dict[str, Any]]:
     """A program, which ends with this process, and what it says first."""
-    words = ["setpriv", "--pdeathsig", "TERM", "--", *command]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(ends_with_us(command), stdout=subprocess.PIPE, text=True)
     return process, json.loads(process.stdout.readline() if process.stdout else "")
 
 
