@@ -3,16 +3,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "emulator/mpshell/lock.h"
+
 bool mp_mailbox_open(mp_mailbox *mailbox) {
-    pthread_mutexattr_t attributes;
     mailbox->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (mailbox->fd < 0)
         return false;
-    pthread_mutexattr_init(&attributes);
-    /* The loop runs at real-time priority and must not wait for a caller that was preempted. */
-    pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
-    pthread_mutex_init(&mailbox->mutex, &attributes);
-    pthread_mutexattr_destroy(&attributes);
+    mp_lock_init(&mailbox->mutex);
     pthread_cond_init(&mailbox->changed, NULL);
     mailbox->waiting = NULL;
     mailbox->open = true;

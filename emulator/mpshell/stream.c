@@ -11,6 +11,7 @@
 #include "base/numbers.h"
 #include "base/text_file.h"
 #include "emulator/link/capture.h"
+#include "emulator/mpshell/lock.h"
 #include "emulator/mpshell/offload.h"
 #include "emulator/mpshell/result.h"
 
@@ -78,12 +79,7 @@ static void *write_chunks(void *context) {
 }
 
 static int start(mp_stream *stream) {
-    pthread_mutexattr_t attributes;
-    pthread_mutexattr_init(&attributes);
-    /* The packet loop runs at real-time priority and must not wait for a writer that was preempted. */
-    pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
-    pthread_mutex_init(&stream->mutex, &attributes);
-    pthread_mutexattr_destroy(&attributes);
+    mp_lock_init(&stream->mutex);
     pthread_cond_init(&stream->changed, NULL);
     stream->tail = &stream->head;
     pthread_attr_t thread;
