@@ -1,7 +1,7 @@
 """Qlogs follow the schema: the drafts' part and Railyard's. Older ones stay readable."""
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -114,25 +114,28 @@ def test_of_several_paths_each_becomes_a_trace_with_the_acknowledgements_of_its_
         done = get(server.port, *paths, names=("synthetic/3000000",))
     assert done.returncode == 0, done.stderr
     [file] = (tmp_path / "qlog").iterdir()
+    dropped = {"raw": {"length": 60}, "path": 1, "path_id": 1, "trigger": "no_use"}
+    with file.open("a", encoding="utf-8") as out:
+        out.write("\x1e" + json.dumps({"time": 1.5, "name": "quic:packet_dropped", "data": dropped}) + "\n")
     targets = convert(file, tmp_path)
     assert [target.name.split(".", 1)[1] for target in targets] == ["path0.qvis.sqlog", "path1.qvis.sqlog"]
     for path, target in enumerate(targets):
-        packets = [record for record in records_of(target)[1:] if record["name"].startswith("transport:packet_")]
-        sent = {
-            record["data"]["header"]["packet_number"]
-            for record in packets
-            if record["name"] == "transport:packet_sent" and record["data"]["path"] == path
+        of_name = defaultdict[str, list[dict[str, Any]]](list)
+        for record in records_of(target)[1:]:
+            of_name[record["name"]].append(record["data"])
+        assert (dropped in of_name["transport:packet_dropped"]) == (path == 1)
+        received = of_name["transport:packet_received"]
+        sent = {data["header"]["packet_number"] for data in of_name["transport:packet_sent"] if data["path"] == path}
+        kinds = {
+            frame["frame_type"] for data in received + of_name["transport:packet_sent"] for frame in data["frames"]
         }
-        frames = [frame for record in packets for frame in record["data"]["frames"]]
-        kinds = {frame["frame_type"] for frame in frames}
         assert "ack" in kinds
         assert not kinds & {"path_ack", "ack_mp"}
-        received = [record for record in packets if record["name"] == "transport:packet_received"]
         acked = [
             number
-            for record in received
-            for frame in record["data"]["frames"]
-            if frame["frame_type"] == "ack" and record["data"]["header"]["packet_type"] == "1RTT"
+            for data in received
+            for frame in data["frames"]
+            if frame["frame_type"] == "ack" and data["header"]["packet_type"] == "1RTT"
             for first, last in frame["acked_ranges"]
             for number in range(first, last + 1)
         ]
