@@ -138,6 +138,13 @@ def test_settings_of_paths_at_the_small_size(tmp_path: Path) -> None:
         one.measure("small", changes | {"against": {"cm": ["silence:30"]}})
 
 
+@pytest.mark.usefixtures("built")
+def test_what_the_simulator_refuses_is_in_its_own_words() -> None:
+    with pytest.raises(UserError) as refused:
+        find_study("simulator-speed").measure("small", {"paths": [0]})
+    assert str(refused.value) == "xlink-sim ended with status 2: job.json: paths takes an array of 1 to 8 objects."
+
+
 @pytest.mark.privileged
 def test_nothing_of_a_study_is_left_when_it_is_ended(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "railyard", "study", "mpshell-lateness", "--size=small", "--set=seconds=30"]

@@ -164,10 +164,11 @@ def _plays(folder: Path, job: Job, tries: int) -> Plays:
     starter = [sys.executable, "-I", "-S", "-c", STARTER, *map(str, _command(folder, job))]
     runs = []
     for _ in range(tries):
-        done = subprocess.run(starter, stdout=subprocess.PIPE, text=True, check=True)
+        done = subprocess.run(starter, capture_output=True, text=True, check=True)
         status, *run = json.loads(done.stdout)
         if status != 0:
-            raise UserError(f"xlink-sim ended with status {status}.")
+            said = done.stderr.strip().removeprefix("xlink-sim: ").replace(f"{folder}/", "")
+            raise UserError(f"xlink-sim ended with status {status}: {said}")
         runs.append(run)
     emulator = json.loads((folder / "out" / "mpshell.json").read_text())
     summary = json.loads((folder / "out" / "player.jsonl").read_text().splitlines()[-1])
