@@ -343,3 +343,17 @@ def test_columns_that_were_kept_stand_in_one_table() -> None:
     head, *columns = [cell.strip(" `") for cell in matrix.splitlines()[0].strip("|").split("|")]
     # A stack may have a column for each of several options.
     assert head == "scenario" and list(dict.fromkeys(column.partition(",")[0] for column in columns)) == sizes
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_study_that_is_ended_says_that_runs_are_kept_where_they_are(kept: bool, tmp_path: Path) -> None:
+    out = tmp_path / "kept"
+    words = ["paths", f"--set=out={out}"] if kept else ["cost-bounds"]
+    command = [sys.executable, "-m", "railyard", "study", *words]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as running:
+        wait_until(lambda: any(tmp_path.rglob("folder.json")), "a campaign to begin", 60)
+        running.terminate()
+        said = running.communicate(timeout=60)[1]
+    assert (running.returncode, "Completed runs are kept" in said) == (130, kept), said

@@ -32,7 +32,7 @@ def names_of_pairs(incomplete: str) -> list[str]:
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """A context for work that keeps completed parts. If the user interrupts it, says so."""
+    """A context for work that may keep completed runs. If the user interrupts it, says whether they are kept."""
     try:
         yield
     except KeyboardInterrupt:

@@ -69,6 +69,15 @@ def shown(path: Path) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
+written: set[Path] = set()
+"""The folders that this process has written results to."""
+
+
+def any_is_kept() -> bool:
+    """Whether one of `written` is there. A temporary folder ends with its study."""
+    return any(folder.is_dir() for folder in written)
+
+
 ANOTHER = "choose another directory with --out, or with --set out=DIR for a study"
 
 
@@ -90,6 +99,7 @@ def locked(folder: Path) -> Iterator[None]:
             raise _taken(folder) from None
         if not _is_lock(lock, folder):
             raise _taken(folder)
+        written.add(folder)
         try:
             yield
         finally:

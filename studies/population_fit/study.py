@@ -16,7 +16,7 @@ from railyard.base.yamlfile import load_yaml, parse
 from railyard.experiment.model import Strict
 from railyard.figures.figure import NONE
 from railyard.results.shortage import Shortage
-from railyard.run.folders import shown
+from railyard.run.folders import shown, written
 from railyard.stats import quantiles
 from railyard.studies.population.executors import LocalExecutor
 from railyard.studies.population.fit import Fit, FitSpec, Simulator, arms_of, as_document, check, fit
@@ -64,6 +64,7 @@ def measure(settings: Settings) -> Measured:
     population = load_population(load_yaml(EXPERIMENTS_DIR / f"{spec.population}.yaml"))
     folder = settings.folder or RESULTS_DIR / "population-fit"
     folder.mkdir(parents=True, exist_ok=True)
+    written.add(folder)
     executor = LocalExecutor(settings.jobs)
     simulator = Simulator(population, arms_of(spec, population), executor, program(PROGRAM), folder)
     if settings.viewers is not None:
