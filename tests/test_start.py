@@ -11,6 +11,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from pydantic import BaseModel, model_serializer
 
 from conftest import good, run_program
 from in_process import railyard
@@ -69,6 +70,16 @@ def test_ctrl_c_during_an_import_ends_the_program_without_a_traceback(module: st
     command = [sys.executable, "-c", INTERRUPTED_IMPORT, module, "query"]
     done = run_program(command, cwd=ROOT)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_an_interrupt_within_pydantic_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(BaseModel):
+        @model_serializer
+        def _serialize(self) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("railyard.cli.main.app", lambda **_: Interrupted().model_dump())
+    assert (railyard().returncode, railyard().stderr) == (130, "")
 
 
 @pytest.mark.parametrize("incomplete", ["", "re"])

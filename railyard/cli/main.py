@@ -204,6 +204,8 @@ def main() -> None:
     except MemoryError:
         _fail("out of memory; what is complete in the results is kept.")
     except Exception as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # pydantic raises its own error
+            sys.exit(INTERRUPTED)
         _fault(error)
 
 
