@@ -60,7 +60,7 @@ class Case(Strict):
 
 class Settings(Strict):
     cases: list[Case] = Field(min_length=1)
-    ways: list[str]  # `direct`, or a stack as NAME,KEY=VALUE
+    ways: list[str] = Field(min_length=1)  # `direct`, or a stack as NAME,KEY=VALUE
     tries: int = Field(ge=1)
     against: str | None = None  # a revision, whose `direct` takes turns with this one's
 

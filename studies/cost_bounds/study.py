@@ -30,7 +30,7 @@ def _cells(row: CostRow) -> list[str]:
 
 
 class Settings(Strict):
-    pairs: list[str]
+    pairs: list[str] = Field(min_length=1)
     starts: int = Field(ge=1)  # of each pair, spread over its traces
     rates: list[int] = Field(min_length=1)  # of the video, bits per second
     thresholds: list[Percentiles] = Field(min_length=1)

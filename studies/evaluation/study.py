@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from railyard.base.errors import UserError
 from railyard.base.page import Table, markdown_of
 from railyard.base.plotfile import DRAWN, check_format, write_drawn
 from railyard.base.provenance import version_words
@@ -40,6 +41,8 @@ class Measured(Data):
 
 
 def measure(settings: Settings) -> Measured:
+    if not (settings.experiments or settings.buffers_ms or settings.models):
+        raise UserError("there is nothing to play; name some of --set experiments=, buffers_ms= and models=.")
     if settings.plot is not None:
         check_format(settings.plot, DRAWN)
     jobs = settings.jobs or arena_of("sim").default_jobs()

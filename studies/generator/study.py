@@ -72,7 +72,7 @@ class Settings(Strict):
     first_seed: int
     seeds: int = Field(ge=1)
     duration_s: int = Field(ge=100, le=MAX_DURATION_S)
-    measured: Annotated[ByPath, AfterValidator(_known)]
+    measured: Annotated[ByPath, AfterValidator(_known)] = Field(min_length=1)
 
 
 class Measured(Data):

@@ -110,7 +110,7 @@ def play(folder: Path, at_ms: int, later_ms: int) -> Played:
 
 
 class Settings(Strict):
-    later_ms: list[Annotated[int, Field(ge=0)]]
+    later_ms: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
     places: int = Field(ge=0)  # spread over the trace
 
 

@@ -26,7 +26,7 @@ CHANGES = (rows.RCT_MEDIAN, rows.RCT_P95, rows.REBUFFER_RATE)
 
 class Settings(Strict):
     experiment: str  # a YAML file, or its name in experiments/
-    against: dict[str, list[str]]  # schemes, by the one that they are compared with
+    against: dict[str, list[str]] = Field(min_length=1)  # schemes, by the one that they are compared with
     starts: int | None = Field(default=None, ge=1)  # of each pair, instead of the experiment's
     jobs: int | None = Field(default=None, ge=1)  # None: one for each core
     out: Path | None = None  # folder of the campaign's folder; None: results/

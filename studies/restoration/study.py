@@ -76,8 +76,8 @@ RECORDINGS = (
 
 class Settings(Strict):
     live: Path | None = None  # folder, tar or zip archive of superlitong/hsr_mptcp; None: on RAILYARD_TRACE_PATH
-    held_out: list[str] | None = None  # None: all that may be
-    bins_ms: list[Annotated[int, Field(ge=1)]]
+    held_out: list[str] | None = Field(default=None, min_length=1)  # None: all that may be
+    bins_ms: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)
     seeds: list[int] = Field(min_length=1)  # of restored versions
     starts: int = Field(ge=1)  # of each version, spread over it
     tcp_starts: int | None = Field(default=None, ge=1)

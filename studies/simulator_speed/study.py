@@ -83,7 +83,7 @@ print(json.dumps([os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_s
 class Settings(Strict):
     tries: int = Field(ge=1)
     play_s: int = Field(ge=1)  # of the video over two paths
-    paths: list[int]
+    paths: list[int] = Field(min_length=1)
     players: list[int] = Field(min_length=1)
     traces_s: list[int] = Field(min_length=1)  # lengths of the traces
     packets: int = Field(ge=0)  # further packets that are counted, by model; 0: no callgrind

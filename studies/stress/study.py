@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from railyard.base.errors import UserError
 from railyard.base.lists import grouped
 from railyard.base.page import markdown_of
 from railyard.base.provenance import version_words
@@ -61,9 +62,13 @@ def measure(settings: Settings) -> Measured:
     subjects = [subject(kind, label) for kind, label in (column.split() for column in settings.columns)]
     left_out = [find_scenario(name) for name in settings.without]
     files = [find_scenario(name) for name in settings.only] or all_scenarios()
+    if not subjects and not before:
+        raise UserError("there are no columns; name some with --set columns=[...] or --set kept=[...].")
     if not subjects:
         return Measured(columns=before)
     files = [file for file in files if file not in left_out]
+    if not files:
+        raise UserError("no scenario is left; name fewer in --set without=[...].")
     matrix = run_stress(files, subjects, Place(settings.out, tell=tell), settings.jobs, tell)
     return Measured(columns=[*before, *(_of(matrix, one) for one in subjects)])
 
