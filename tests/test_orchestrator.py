@@ -27,6 +27,7 @@ from railyard.results.oracle import TOLERANCE_S
 from railyard.run import campaign as campaign_module
 from railyard.run import confine
 from railyard.run.campaign import Campaign, run_campaign
+from railyard.run.children import interrupted_by_signals
 from railyard.run.fidelity import MAX_TRIES
 from railyard.run.probe import Probe, Timers
 from railyard.run.progress import Silent
@@ -345,6 +346,16 @@ def test_an_interrupt_ends_the_campaign_and_keeps_whole_runs(
     with pytest.raises(KeyboardInterrupt):
         run_campaign(folder, specs, 1, Told())
     assert [run.name for run in folder.runs.iterdir()] == [specs[0].run_id]
+
+
+def test_signals_are_handled_after_a_campaign_as_before(
+    folder: Campaign, specs: list[RunSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mpshell.ARENA, "execute", worker_that_is_late(0))
+    with pytest.raises(KeyboardInterrupt), interrupted_by_signals():
+        run_campaign(folder, specs[:1], 1, Told())
+        assert signal.getsignal(signal.SIGTERM) != signal.SIG_DFL
+        signal.raise_signal(signal.SIGTERM)
 
 
 # --- with the real programs -------------------------------------------------------------------------------------------

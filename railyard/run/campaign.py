@@ -314,6 +314,7 @@ def run_campaign(
         return await work
 
     try:
-        return complete(main())
+        with children.interrupted_by_signals():  # the loop would leave the signals without a handler
+            return complete(main())
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
