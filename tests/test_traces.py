@@ -652,6 +652,17 @@ def test_an_index_keeps_its_comments_when_a_pair_is_added_or_replaced(tmp_path: 
     assert [pair.name for pair in read_index(index)] == [known.name, "two"]
 
 
+def test_an_index_without_pairs_keeps_its_comments(tmp_path: Path) -> None:
+    library = make_library(tmp_path)
+    index = library / "index.yaml"
+    [known] = parse(load_yaml(index), TraceIndex).pairs
+    index.write_text("# meine Züge\npairs: []  # none yet\nschema: 1\n# the end")
+    write_entry(library, {}, known)
+    text = index.read_text()
+    assert text.startswith("# meine Züge\npairs:  # none yet\n- name: ") and text.endswith("\nschema: 1\n# the end\n")
+    assert [pair.name for pair in read_index(index)] == [known.name]
+
+
 def test_who_reads_an_index_while_a_pair_is_added_finds_it_whole(tmp_path: Path) -> None:
     library = make_library(tmp_path)
     index = library / "index.yaml"

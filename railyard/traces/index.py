@@ -198,7 +198,7 @@ def _index_bytes(index: Path, entry: PairEntry) -> bytes:
     number = names.index(entry.name) if entry.name in names else len(entries)
     entries[number : number + 1] = [entry]
     with suppress(yaml.YAMLError, UserError):
-        changed = _with_entry(text, number, entry) if names else ""
+        changed = _with_entry(text, number, entry) if text else ""
         if list(parse(document_of(index, changed), TraceIndex).pairs) == entries:
             return changed.encode()
     return (_HEADER + _dumped({"schema": 1, "pairs": [entry_data(known) for known in entries]})).encode()
@@ -208,10 +208,15 @@ def _with_entry(text: str, number: int, entry: PairEntry) -> str:
     """The text of an index with an entry in place of that of the number, or after the last one."""
     root: Any = yaml.compose(text, _LOADER)
     pairs = next(value for key, value in root.value if key.value == "pairs")
+    if pairs.value:
+        end = _end_line(pairs.value[min(number, len(pairs.value) - 1)])
+        column = pairs.start_mark.column
+    else:  # `pairs: []`
+        text = text[: pairs.start_mark.index].rstrip(" ") + text[pairs.end_mark.index :]
+        end, column = pairs.start_mark.line + 1, 0
     lines = [f"{line}\n" for line in text.splitlines()]
-    end = _end_line(pairs.value[min(number, len(pairs.value) - 1)])
     begin = pairs.value[number].start_mark.line if number < len(pairs.value) else end
-    made = indent(_dumped([entry_data(entry)]), " " * pairs.start_mark.column)
+    made = indent(_dumped([entry_data(entry)]), " " * column)
     return "".join([*lines[:begin], made, *lines[end:]])
 
 
