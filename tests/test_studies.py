@@ -101,6 +101,11 @@ def test_transfers_at_random_loss_say_that_the_kernel_is_missing(monkeypatch: py
         ("generator", {"measured": {"x": {}}}, r"--set measured: 'x' is no model; known are .*hsr.*\.$"),
         ("generator", {"measured": {"hsr": {"x": {}}}}, "'x' is no path of hsr; known are both, "),
         ("generator", {"measured": {"hsr": {"lte": {"x": 1}}}}, "'x' is no statistic of hsr, lte; known are mean_mbps"),
+        (
+            "generator",
+            {"measured": {"hsr": {"lte": {"cv": [2, 1]}}}},
+            "--set measured.hsr.lte.cv: write the least value first",
+        ),
         ("generator", {"duration_s": 4000}, "--set duration_s: "),
         ("fairness", {"arms": {"xlink": {"scheme": "xlink"}}}, "--set arms: 'vanilla-mp' is missing"),
         ("fairness", {"only": {"x": []}}, "--set only: 'x' is no part; known are short, split, viewers"),

@@ -1,5 +1,6 @@
 """The generator of trace pairs: the library comes again byte for byte, the models have the statistics of recordings."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,14 @@ def test_a_committed_pair_comes_again_byte_for_byte_from_its_parameters(name: st
     committed = {file.name: file.read_bytes() for file in PROJECT_LIBRARY.glob(f"{name}.*")}
     assert len(committed) == 5
     assert {file.name: file.read_bytes() for file in tmp_path.glob(f"{name}.*")} == committed
+
+
+@pytest.mark.parametrize("limit", ["peak_mbps", "ceiling_mbps"])
+def test_a_median_above_its_limit_is_refused(limit: str, tmp_path: Path) -> None:
+    text = (PROJECT_LIBRARY / "subway-1.yaml").read_text()
+    file = write(tmp_path / "p.yaml", re.sub(f"{limit}: .*", f"{limit}: 0.01", text, count=1))
+    code, _, error = railyard_traces("generate", "--parameters", file, "--out", tmp_path)
+    assert code == 2 and error.endswith(f": median_mbps <= {limit} must hold\n") and error.count("\n") == 1, error
 
 
 @pytest.mark.parametrize("name", GENERATED)

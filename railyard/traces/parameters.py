@@ -42,6 +42,12 @@ class Body(StrictModel):
     peak_mbps: Positive
     """What the radio link can carry at most."""
 
+    @model_validator(mode="after")
+    def _ordered(self) -> "Body":
+        if not self.median_mbps <= self.peak_mbps:
+            raise ValueError("median_mbps <= peak_mbps must hold")
+        return self
+
 
 class DipLevel(StrictModel):
     """Rate inside of dips and tunnels: lognormal, below a ceiling."""
@@ -50,6 +56,12 @@ class DipLevel(StrictModel):
     sigma: NotNegative
     time_constant_s: Positive
     ceiling_mbps: Positive
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "DipLevel":
+        if not self.median_mbps <= self.ceiling_mbps:
+            raise ValueError("median_mbps <= ceiling_mbps must hold")
+        return self
 
 
 class Handoffs(StrictModel):

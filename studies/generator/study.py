@@ -46,9 +46,18 @@ PAIR_ROWS = {
     "both_in_dip": ("both below 1 Mbps, %", 100, 1),
     "both_in_dip_if_independent": ("the same if they were independent, %", 100, 1),
 }
+
+
+def _ordered(value: list[float]) -> list[float]:
+    if value[0] > value[-1]:
+        raise ValueError("write the least value first, then the largest")
+    return value
+
+
 Statistic = Annotated[
     list[float],
     Field(min_length=1, max_length=2),
+    AfterValidator(_ordered),
     BeforeValidator(lambda value: value if isinstance(value, list) else [value]),
 ]
 """A value, or the least and the largest one."""
