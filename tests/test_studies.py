@@ -92,6 +92,15 @@ def test_transfers_at_random_loss_say_that_the_kernel_is_missing(monkeypatch: py
         find_study("random-loss").measure("small", {"servers": {"tcp": "TCP"}})
 
 
+def test_transfers_at_random_loss_name_an_unknown_stack_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("railyard.run.vkernel.at_hand", lambda: Path("kernel"))
+    with pytest.raises(UserError, match=r"^there is no peer 'x': there are .*xlink[^.]*[.]$"):
+        find_study("random-loss").measure("small", {"servers": {"x": "X"}})
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "sentence"),
     [

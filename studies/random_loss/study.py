@@ -38,9 +38,10 @@ def measure(settings: Settings) -> Measured:
         out = Path(folder) / "loss.json"
         command = [sys.executable, "-m", "interop.loss", *settings.servers, "--out", str(out)]
         command += ["--seeds", str(settings.seeds), "--jobs", str(settings.jobs)]
-        done = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(ROOT / "tests")}, check=False)
+        environment = os.environ | {"PYTHONPATH": str(ROOT / "tests")}
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode != 0:
-            raise UserError("the transfers could not be carried out (see above).")
+            raise UserError(f"{done.stdout.strip() or 'the transfers could not be carried out (see above)'}.")
         seconds = json.loads(out.read_text(encoding="utf-8"))
     return Measured(seconds={head: seconds[name] for name, head in settings.servers.items()})
 

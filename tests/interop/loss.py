@@ -53,12 +53,12 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         servers = [by_name(name) for name in arguments.server]
+        for peer in (*servers, *(by_name(CLIENT.get(server.name, "quic-go")) for server in servers)):
+            if (missing := peer.missing()) is not None:
+                raise ValueError(f"{peer.name}: {missing}")
     except ValueError as error:
-        parser.error(str(error))
-    for peer in (*servers, *(by_name(CLIENT.get(server.name, "quic-go")) for server in servers)):
-        if (missing := peer.missing()) is not None:
-            print(f"{peer.name}: {missing}", file=sys.stderr)
-            return 1
+        print(error)  # the study raises it
+        return 2
     arguments.out.write_text(json.dumps(measure(servers, range(1, arguments.seeds + 1), arguments.jobs)) + "\n")
     return 0
 
