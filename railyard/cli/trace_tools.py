@@ -55,6 +55,11 @@ def write_plot(what: str, target: Path, bin_ms: int, start: float, duration: flo
     write_trace_plot(f"{title}, in bins of {bin_ms} ms", rows, target, bin_ms, start_ms, duration_ms)
 
 
+def _option(field: object) -> str:
+    """The option for a field of a recipe."""
+    return f"--{str(field).removesuffix('_epoch_s').removesuffix('_s').replace('_', '-')}"
+
+
 def convert(
     source: Annotated[Path, typer.Argument(help="A measurement, or a recipe (.yaml) for pairs.")],
     *,
@@ -120,13 +125,14 @@ def convert(
     try:
         recipe = TraceRecipe.model_validate({name: value for name, value in options.items() if value is not None})
     except ValidationError as error:
-        raise TraceError(f"{source}: {error.errors()[0]['loc'][0]}: {error.errors()[0]['msg'].lower()}") from None
+        mistake = error.errors()[0]
+        raise TraceError(f"{source}: {_option(mistake['loc'][0])}: {mistake['msg'].lower()}") from None
     if source.suffix in (".yaml", ".yml"):
         if recipe != TraceRecipe(file=str(source)):
             raise TraceError(f"{source}: a recipe says how its files are read; leave out all options but --out")
         _convert_recipe(source, out)
         return
-    done = convert_trace(source, recipe)
+    done = convert_trace(source, recipe, shown=_option)
     write_named(out, done.data)
     if done.provenance is not None:
         write_named(out.with_name(f"{out.name}.yaml"), provenance_bytes(done.provenance))

@@ -161,19 +161,23 @@ class Converted:
     """The decisions about columns and units, in words. Empty if there were none."""
 
 
-def convert_trace(path: Path, recipe: TraceRecipe, find: Callable[[str], Path] = Path) -> Converted:
-    """Converts a measurement into a Mahimahi trace. `find` returns the path of a donor.
+def convert_trace(
+    path: Path, recipe: TraceRecipe, find: Callable[[str], Path] = Path, shown: Callable[[str], str] = str
+) -> Converted:
+    """Converts a measurement into a Mahimahi trace. `find` returns the path of a donor, `shown` a field's name in
+    messages.
 
     Raises TraceError with the file and, if possible, the line.
     """
     if recipe.member is not None:
         with unpacked(path, recipe.member) as file:
-            return convert_trace(file, recipe.model_copy(update={"member": None}), find)
+            return convert_trace(file, recipe.model_copy(update={"member": None}), find, shown)
     form = recipe.format or detect_format(path)
     for name, forms in ONLY_OF.items():
         if form not in forms and getattr(recipe, name) != TraceRecipe.model_fields[name].default:
             raise TraceError(
-                f"{path}: {name} is for {', '.join(forms)}, and this is read as {form}; leave it out or name the format"
+                f"{path}: {shown(name)} is for {', '.join(forms)}, and this is read as {form}; leave it out or name "
+                "the format"
             )
     delivered = READERS[form](path, recipe)
     note, resolution_ms = delivered.note, _resolution_ms(delivered, form)
