@@ -95,7 +95,7 @@ def test_a_goal_of_bulk_transfers_is_judged_on_ratios_of_the_same_turns(share: f
         for factors in ([share + 0.01 * turn for turn in range(turns)], [1.0] * turns)
     )
     case = code.OfCase(links_mbps=None, turns={"libxlink": ours, "xquic,datagram=1420": theirs})
-    machine = Machine(model=None, cores=2, load_1min=(0, 0), by="")
+    machine = Machine(model=None, cores=2, load_1min=(0, 0))
     data = code.Measured(cases={"loopback": case}, datagrams_a_call={}, missing=[], machine=machine)
     rows = dict(Measured(study, None, data, "").parts())["claims"].splitlines()
     [row] = [row for row in rows if row.startswith("| server CPU of libxlink / xquic,datagram=1420: below 0.7 | loop")]

@@ -11,7 +11,7 @@ from textwrap import shorten
 from railyard.base.errors import UserError
 from railyard.base.page import markdown_of
 from railyard.base.paths import IN_CHECKOUT, ROOT
-from railyard.base.provenance import cpu, version_words
+from railyard.base.provenance import cpu
 from railyard.run.children import built, make_environment
 from railyard.run.confine import may_make_namespaces
 from railyard.studies.study import Data
@@ -29,22 +29,18 @@ class Machine(Data):
     model: str | None
     cores: int
     load_1min: tuple[float, float]  # before and after
-    by: str
-    """The version of Railyard that measured."""
 
-    @property
-    def markdown(self) -> str:
+    def markdown(self, by: str) -> str:
+        """`by`: the version of Railyard that measured."""
         before, after = self.load_1min
         load = f"load of one minute {before:.1f} before, {after:.1f} after"
-        return markdown_of([f"Measured by {self.by}: {self.model}, {self.cores} cores; {load}."])
+        return markdown_of([f"Measured by {by}: {self.model}, {self.cores} cores; {load}."])
 
 
 def machine(load_before: float) -> Machine:
     """The machine, after a measurement. `load_before`: os.getloadavg()[0] before it."""
     now = cpu()
-    return Machine(
-        model=now["model"], cores=now["cores"], load_1min=(load_before, now["load_1min"]), by=version_words()
-    )
+    return Machine(model=now["model"], cores=now["cores"], load_1min=(load_before, now["load_1min"]))
 
 
 def check_namespaces(study: str, otherwise: str = "") -> None:

@@ -76,6 +76,8 @@ class Measured:
     def parts(self) -> Iterator[tuple[str, str]]:
         """Each table, or paragraph, as its name and Markdown."""
         yield from self.study.code.tables(self.data)
+        if machine := getattr(self.data, "machine", None):
+            yield "machine", machine.markdown(self.by)
         if claims := self.study.declared.claims:
             yield CLAIMS, markdown_of(verdicts(claims, self.study.code.compared(self.data)))
 

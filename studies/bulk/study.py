@@ -315,7 +315,6 @@ def tables(measured: Measured) -> Iterator[tuple[str, str]]:
         yield "calls", f"Datagrams a call of the server: {said}."
     if measured.missing:
         yield "missing", "\n".join(["Not built here:", "", *(f"- {line}" for line in measured.missing)])
-    yield "machine", measured.machine.markdown
 
 
 def _cells(turns: list[Turn]) -> list[str]:

@@ -85,7 +85,6 @@ def tables(measured: Measured) -> Iterator[tuple[str, str]]:
         ends = {name: _least(runs, "end") / runs[0].connections for name, runs in of_number.items()}
         rows.append([*loads, *_cells(seconds, ".2f"), *_cells(ends, ".0f")])
     yield "cost", markdown(" | ".join(heads).split(" | "), rows, left=0)
-    yield "machine", measured.machine.markdown
 
 
 def _least(runs: list[Run], phase: str) -> float:

@@ -309,7 +309,6 @@ def tables(measured: Measured) -> Iterator[tuple[str, str]]:
             for number, pair in enumerate(measured.keep_awake, 1)
         ]
         yield "keep-awake", markdown(heads, rows)
-    yield "machine", measured.machine.markdown
 
 
 def _rows(name: str, tries: list[list[Flow]]) -> Iterator[list[str]]:

@@ -229,7 +229,6 @@ def tables(measured: Measured) -> Iterator[tuple[str, str]]:
         plain = next(iter(links.values()))
         rows = [[model, f"{cost:.0f}", f"{cost / plain:.2f}"] for model, cost in links.items()]
         yield "links", markdown(["model", "instructions a packet", "/ plain"], rows)
-    yield "machine", measured.machine.markdown
 
 
 def _cells(one: Plays) -> list[str]:
