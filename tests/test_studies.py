@@ -384,3 +384,15 @@ def test_a_study_that_is_ended_says_that_runs_are_kept_where_they_are(kept: bool
         running.terminate()
         said = running.communicate(timeout=60)[1]
     assert (running.returncode, "Completed runs are kept" in said) == (130, kept), said
+
+
+def test_ctrl_c_reaches_a_study_of_restored_traces_and_not_its_campaigns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\ncut -d' ' -f5 /proc/$$/stat > '{tmp_path}/group'\nexit 1\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    with pytest.raises(subprocess.CalledProcessError):
+        find_study("restoration").code.campaign("unit", [], {}, tmp_path)
+    assert int((tmp_path / "group").read_text()) != os.getpgrp()

@@ -24,6 +24,7 @@ from railyard.figures import rows
 from railyard.figures.figure import Quantile
 from railyard.results.linklog.read import read_link_log
 from railyard.results.records import Run, load_campaign
+from railyard.run.folders import written
 from railyard.studies.study import Data, markdown
 from railyard.studies.validation.downloads import live_archive
 from railyard.traces.convert.archive import streams
@@ -130,6 +131,7 @@ def measure(settings: Settings) -> Measured:
         out = out.resolve()
         with writing(out):
             out.mkdir(parents=True, exist_ok=True)
+        written.add(out)
         unpack([one.file for one in RECORDINGS if one.address], live, out)
         files = {one.name: original(one, out) for one in RECORDINGS}
         if settings.tcp_starts is not None:
@@ -242,7 +244,8 @@ def campaign(name: str, pairs: Sequence[dict[str, Any]], settings: dict[str, Any
     results = out / f"results-{name}"
     command = [sys.executable, "-m", "railyard", "run", str(file), "--out", str(results), "--qlog", "none"]
     environment = os.environ | {"RAILYARD_TRACE_PATH": str(library.resolve())}
-    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+    # In a group of its own, so that Ctrl-C reaches the study alone, which knows whether the folder is kept.
+    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL, process_group=0)
     return load_campaign(results)[1]
 
 
