@@ -59,9 +59,7 @@ class Settings(Strict):
     tried: str | None = None  # a checkout that is built, instead of the working tree
     changes: dict[str, Any] = Field(default={})  # of the scheme's settings, such as {rescue: off}
     schemes: list[str | dict[str, Any]] = Field(min_length=1)
-    experiments: list[str] = Field(
-        min_length=1
-    )  # the player and time limit of plays: light, heavy, or another experiment
+    experiments: list[str] = Field(min_length=1)  # player and time limit of plays: light, heavy, or another experiment
     starts: int = Field(ge=1)  # places in each trace
     out: Path = FOLDER  # for plays and pairs
 
