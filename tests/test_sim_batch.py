@@ -153,6 +153,21 @@ def test_a_run_that_does_not_end_is_stopped_and_the_next_one_has_another_process
     assert asyncio.run(both()) == [(True, None), (True, 0)]
 
 
+def test_ctrl_c_does_not_reach_the_processes_by_themselves(tmp_path: Path) -> None:
+    """A terminal sends it to the group of the command, which ends its runs itself."""
+
+    async def groups() -> list[int]:
+        batches = Batches()
+        try:
+            await batches.run(program("xlink-sim"), write_job(tmp_path), tmp_path, 60)
+            return [os.getpgid(process) for process in batches_of(os.getpid())]
+        finally:
+            await batches.close()
+
+    (group,) = asyncio.run(groups())
+    assert group != os.getpgrp()
+
+
 def test_a_program_of_before_is_started_for_each_run(tmp_path: Path) -> None:
     old = tmp_path / "xlink-sim"
     old.write_text('#!/bin/sh\necho "xlink-sim: unknown option" >&2\nexit 2\n')

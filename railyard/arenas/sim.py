@@ -191,7 +191,7 @@ def _command(spec: RunSpec, run_dir: Path) -> list[str]:
 
 async def _carry_out(command: list[str], run_dir: Path, limit_s: float) -> int | None:
     """Runs the program and returns its exit status. None: it did not end within its limit."""
-    process = await children.started(command, run_dir / "sim.stderr", dies_by="KILL")
+    process = await children.started(command, run_dir / "sim.stderr", dies_by="KILL", start_new_session=True)
     try:
         async with asyncio.timeout(limit_s):
             return await process.wait()

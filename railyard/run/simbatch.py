@@ -60,7 +60,10 @@ class Batches:
 
 
 async def _start(program: Path) -> Process:
-    return await asyncio.create_subprocess_exec(*_command(program), stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
+    # In a session of its own: Ctrl-C reaches only this process, which then stops the others.
+    return await asyncio.create_subprocess_exec(
+        *_command(program), stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True
+    )
 
 
 async def _asked(process: Process, line: str) -> bytes:
