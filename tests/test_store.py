@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from in_process import railyard
 from railyard.base import provenance
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
-from railyard.base.terminal import fitted, print_table
+from railyard.base.terminal import fitted, new_table, print_table
 from railyard.figures.rows import COMPARED, REDUNDANCY
 from railyard.gate.compare import outputs_sha256
 from railyard.results import differences, stored
@@ -472,6 +473,19 @@ def test_a_table_that_is_wider_than_the_terminal_comes_in_parts_and_no_figure_is
     assert "…" not in text and max(map(len, text.splitlines())) <= 60 and text.count("wide") == 1
     assert all(name in text for name in names) and all(f"{number}.123456" in text for number in range(12))
     assert fitted(Console(file=out, width=400), table) == [table]
+
+
+def test_names_that_leave_no_room_for_a_column_have_several_lines() -> None:
+    names = [f"vanilla-mp,scheduler=minrtt,cc={cc}" for cc in ("cubic", "cubic-tolerant")]
+    table = new_table("scheme", "against", "difference", no_wrap=True)
+    table.add_row(*names, "−12 % [−23, +7]")
+    out = io.StringIO()
+    print_table(Console(file=out, width=60), table, keys=2)
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= 60
+    starts = [lines[1].index(head) for head in ("scheme", "against", "difference")]
+    cells = ["".join(line[start:end].strip() for line in lines[3:]) for start, end in pairwise([*starts, 60])]
+    assert cells == [*names, "−12 % [−23, +7]"]
 
 
 def test_only_a_new_file_that_can_change_a_program_makes_a_work_tree_dirty(

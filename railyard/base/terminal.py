@@ -78,7 +78,8 @@ def print_table(console: Console, table: Table, keys: int = 1) -> None:
 
 
 def fitted(console: Console, table: Table, keys: int = 1) -> list[Table]:
-    """The table, or its parts if it is wider than the console."""
+    """The table, or its parts if it is wider than the console. In a part that is too wide even so, texts have several
+    lines."""
     if len(table.columns) <= keys:
         return [table]
     natural = [_measure(console, _part(table, [column])) for column in table.columns]
@@ -103,7 +104,17 @@ def fitted(console: Console, table: Table, keys: int = 1) -> list[Table]:
     made = [_part(table, columns) for columns in parts]
     for further in made[1:]:
         further.title = None
+    for part in made:
+        if _measure(console, part).maximum > console.width:
+            fold(part)
     return made
+
+
+def fold(table: Table) -> None:
+    """Lets the columns of texts have several lines, so that nothing is cut off."""
+    for column in table.columns:
+        if column.justify != "right":
+            column.no_wrap, column.overflow = False, "fold"
 
 
 def _measure(console: Console, table: Table) -> Measurement:

@@ -13,7 +13,7 @@ from rich.text import Text
 from railyard.base.files import write_whole
 from railyard.base.lists import grouped
 from railyard.base.models import FrozenModel
-from railyard.base.terminal import MOST_LINES, first_lines, new_table, print_lines
+from railyard.base.terminal import MOST_LINES, first_lines, fold, new_table, print_lines
 from railyard.base.words import counted
 from railyard.experiment.arenas import is_exact
 from railyard.experiment.stacks import STACK_SCHEME
@@ -129,13 +129,15 @@ def _carry(rows: Sequence[Cell]) -> bool:
 
 
 def _fitting(console: Console, outcome: Outcome, rows: Sequence[Cell]) -> tuple[Table, list[TextColumn]]:
-    """The widest table that fits. To fit, it loses the intervals, then the columns LEAST one by one."""
+    """The widest table that fits. To fit, it loses the intervals, then the columns LEAST one by one; if this is not
+    enough, its texts have several lines."""
     wide = _carry(rows)
     for with_ends, left_out in [(wide, LEAST[:0]), *((False, LEAST[:count]) for count in range(len(LEAST) + 1))]:
         columns = [column for column in _columns(outcome, rows, with_ends=with_ends) if column.name not in left_out]
         table = _table(columns)
         if Measurement.get(console, console.options.update(width=100_000), table).maximum <= console.width:
-            break
+            return table, columns
+    fold(table)
     return table, columns
 
 
