@@ -230,6 +230,7 @@ def test_the_command_compares_a_campaign(make_campaign: Callable[..., Path]) -> 
         )
     )
     done = good(railyard("compare", str(folder)))
+    assert "with fewer than five pairs for these traces" in done.stdout
     assert "−50 % [−50, −50]" in done.stdout and "lower" in done.stdout
     rows = {line.split(", s")[0].split()[-1]: line for line in done.stdout.splitlines() if "RCT p9" in line}
     assert "−50 % [−50, −50]" in rows["p95"], "the difference has an interval though the levels have none"

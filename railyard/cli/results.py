@@ -132,11 +132,11 @@ def show_command(
 
 VERDICTS_IN_WORDS = (
     "difference: scheme / other − 1, of a rate scheme − other, over plays at the same places; in brackets 95 % "
-    "intervals. Less is better. lower, higher: established, corrected for all comparisons with one scheme (Holm), for "
-    "pairs of traces like these. alike, no worse: within 2 %, of a rate 0.5 points. here: for these traces alone, by a "
-    "narrower interval than the one shown. needs: so many in all would establish the difference with probability 80 %, "
-    "if it is as here. rank p: two-sided, of the gate's signed-rank test. "
-    "docs/howto/compare.md"
+    "intervals. Less is better. lower, higher: established, corrected for all comparisons with one scheme (Holm). "
+    "alike, no worse: within 2 %, of a rate 0.5 points. All four are for pairs of traces like these, with fewer than "
+    "five pairs for these traces. here: for these traces alone, by a narrower interval than the one shown. needs: so "
+    "many in all would establish the difference with probability 80 %, if it is as here. rank p: two-sided, of the "
+    "gate's signed-rank test. docs/howto/compare.md"
 )
 MARKED = {"lower": "green", "higher": "red"}
 
