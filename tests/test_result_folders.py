@@ -160,6 +160,31 @@ def test_another_build_of_the_programs_has_a_folder_of_its_own(
     assert before.items() <= whole(results).items() and len(folders_of(results)) == 2
 
 
+def test_what_differs_in_the_index_of_a_pair_is_told(
+    experiment: Path, results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, delays = tmp_path / "index.yaml", tmp_path / "lte.delay"
+    link = "uplink: t, downlink: t, queue: 'droptail:packets=90', base_rtt_ms"
+    paths = f"[{{name: wifi, technology: wifi, {link}: 30}}, {{name: lte, technology: lte, {link}: 70, link: LINK}}]"
+    pair = f"{{name: own, scenario: s, licence: CC0-1.0, source: s, paths: {paths}}}"
+    index.write_text(f"schema: 1\npairs: [{pair}]\n".replace("LINK", "{delay_trace: lte.delay}"))
+    (tmp_path / "t").write_text("1\n")
+    monkeypatch.setenv("RAILYARD_TRACE_PATH", str(tmp_path))
+    experiment.write_text(YAML.replace("subway-1", "own"))
+    told = []
+    for rtt_ms, delay in ((30, 20), (50, 20), (50, 25)):
+        index.write_text(index.read_text().replace("base_rtt_ms: 30", f"base_rtt_ms: {rtt_ms}"))
+        delays.write_text(f"0,{delay}\n1000,{delay}\n")
+        good(railyard("run", str(experiment)))
+        told.append((results / "unit").resolve().name)
+    first, second, third = told
+    apart = [railyard("compare", *two, "--results", str(results)).stdout for two in ((first, second), (second, third))]
+    assert "What differs" in apart[0] and "own.wifi.delay_ms 15.0, 25.0." in apart[0]
+    assert "own.lte.delay_traces_sha256.delay_trace #" in apart[1] and "delay_ms" not in apart[1]
+    shown = railyard("show", "--results", str(results), "--format", "json").stdout
+    assert "own.wifi.delay_ms 25.0" in shown
+
+
 def test_words_about_an_experiment_do_not_make_it_another(experiment: Path, results: Path) -> None:
     good(railyard("run", str(experiment)))
     experiment.write_text(YAML + "description: the same, in other words\n")

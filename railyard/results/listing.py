@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from railyard.results.campaigns import StoredCampaign
 
 LONGEST = 32
 SHORT = 6
+MOST_OF_PATHS = 4  # settings of paths that are named one by one
 
 
 def disk_bytes(folders: Iterable[Path]) -> int:
@@ -72,11 +73,29 @@ def _settings(campaign: StoredCampaign) -> dict[str, Any]:
     return settings
 
 
+def _compared(campaigns: Sequence[StoredCampaign]) -> list[dict[str, Any]]:
+    """The settings of each campaign. Those of the paths of pairs that all have are among them where they differ; if
+    many do, as one setting."""
+    own = [_settings(campaign) for campaign in campaigns]
+    paths = [campaign.facts.get("paths", {}) for campaign in campaigns]  # folders of before do not have them
+    common = [pair for pair in paths[0] if all(pair in of for of in paths)]
+    flat = [_flat({pair: of[pair] for pair in common}) for of in paths]
+    apart = _apart(flat)
+    if len(apart) > MOST_OF_PATHS:
+        return [settings | {"paths": f"#{_short_hash(of)}"} for settings, of in zip(own, flat, strict=True)]
+    return [settings | {key: of.get(key) for key in apart} for settings, of in zip(own, flat, strict=True)]
+
+
+def _apart(settings: Sequence[dict[str, Any]]) -> list[str]:
+    """The keys whose values differ."""
+    keys = dict.fromkeys(key for values in settings for key in values)
+    return [key for key in keys if len({json.dumps(values.get(key)) for values in settings}) > 1]
+
+
 def settings_apart(first: StoredCampaign, second: StoredCampaign) -> list[str]:
     """The settings that differ between two campaigns, with both values."""
-    ours, theirs = _settings(first), _settings(second)
-    keys = [key for key in dict.fromkeys((*ours, *theirs)) if json.dumps(ours.get(key)) != json.dumps(theirs.get(key))]
-    return [f"{key} {_value(ours.get(key))}, {_value(theirs.get(key))}" for key in keys]
+    ours, theirs = both = _compared((first, second))
+    return [f"{key} {_value(ours.get(key))}, {_value(theirs.get(key))}" for key in _apart(both)]
 
 
 def differences_of(campaigns: list[StoredCampaign]) -> dict[Path, str]:
@@ -84,11 +103,9 @@ def differences_of(campaigns: list[StoredCampaign]) -> dict[Path, str]:
     texts: dict[Path, str] = {}
     for name in {campaign.experiment_name for campaign in campaigns}:
         group = [campaign for campaign in campaigns if campaign.experiment_name == name]
-        settings = {campaign.folder: _settings(campaign) for campaign in group}
-        keys = dict.fromkeys(key for values in settings.values() for key in values)
-        differing = [key for key in keys if len({json.dumps(values.get(key)) for values in settings.values()}) > 1]
-        for campaign in group:
-            own = settings[campaign.folder]
+        settings = _compared(group)
+        differing = _apart(settings)
+        for campaign, own in zip(group, settings, strict=True):
             parts = [f"{key} {_value(own[key])}" for key in differing if own.get(key) is not None]
             if len({one.facts.get("identity") for one in group}) < len(group) and campaign.facts.get("fresh"):
                 parts.append("done afresh")

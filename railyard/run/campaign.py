@@ -60,7 +60,11 @@ def identity_of(experiment: Experiment, specs: Sequence[RunSpec], further: dict[
         },
         "runs": hashlib.sha256(runs.encode()).hexdigest(),
     }
-    return Identity(experiment.name, "-".join(sorted({spec.arena for spec in specs})), facts)
+    paths = {
+        spec.pair: {path.name: path.model_dump(mode="json", exclude=path.not_in_identity()) for path in spec.paths}
+        for spec in specs
+    }
+    return Identity(experiment.name, "-".join(sorted({spec.arena for spec in specs})), facts, paths)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -42,11 +42,13 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Identity:
-    """The identity of results. `facts`: JSON with everything that decides them."""
+    """The identity of results. `facts`: JSON with everything that decides them. `paths`: the paths of each pair, in
+    words for readers: `facts` covers them by a hash of all runs."""
 
     name: str
     arena: str
     facts: dict[str, Any]
+    paths: dict[str, Any] = field(default_factory=dict)
 
     @property
     def sha256(self) -> str:
@@ -126,7 +128,8 @@ def write_json(file: Path, content: dict[str, Any]) -> None:
 def _write_facts(folder: Path, identity: Identity, *, fresh: bool) -> None:
     created = datetime.now(UTC).isoformat(timespec="seconds")
     about = {"schema": SCHEMA, "name": identity.name, "arena": identity.arena, "identity": identity.sha256}
-    write_json(folder / FILE, about | {"created": created, "fresh": fresh, "facts": identity.facts})
+    paths = {"paths": identity.paths} if identity.paths else {}
+    write_json(folder / FILE, about | {"created": created, "fresh": fresh, "facts": identity.facts} | paths)
 
 
 def _numbered(results: Path, stem: str) -> Iterator[Path]:
