@@ -1,5 +1,6 @@
 """Folders of results: one for each distinct campaign, a link to the newest, and nothing replaced or lost."""
 
+import hashlib
 import json
 import os
 import re
@@ -183,6 +184,7 @@ def test_what_differs_in_the_index_of_a_pair_is_told(
     assert "own.lte.delay_traces_sha256.delay_trace #" in apart[1] and "delay_ms" not in apart[1]
     shown = railyard("show", "--results", str(results), "--format", "json").stdout
     assert "own.wifi.delay_ms 25.0" in shown
+    assert hashlib.sha256(delays.read_bytes()).hexdigest() in (results / "unit" / "report.html").read_text()
 
 
 def test_words_about_an_experiment_do_not_make_it_another(experiment: Path, results: Path) -> None:

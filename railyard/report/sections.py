@@ -487,14 +487,7 @@ def provenance(context: Context) -> Iterator[Section]:
     """The origin of the figures, and how to make them again."""
     records = [run.record for run in context.runs]
 
-    traces = sorted(
-        {
-            (config["pair"], path["name"], direction, path[direction], path[f"{direction}_sha256"])
-            for config in (run.config for run in context.runs)
-            for path in config["paths"]
-            for direction in ("up", "down")
-        }
-    )
+    traces = sorted({(run.config["pair"], *file) for run in context.runs for file in _files_of_links(run.config)})
     data = {
         "revisions": distinct(record["git"] for record in records),
         "kernels": distinct(record["kernel"] for record in records),
@@ -507,6 +500,17 @@ def provenance(context: Context) -> Iterator[Section]:
         "joins": [run for run in context.runs if run.config["scheme"] == "mptcp"],
     }
     yield Section("provenance", "Provenance", "provenance.html.j2", data)
+
+
+def _files_of_links(config: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+    """Of each file that the links of a run read: the link, what it is of it, its name and its SHA-256."""
+    for path in config["paths"]:
+        yield from ((path["name"], way, path[way], path[f"{way}_sha256"]) for way in ("up", "down"))
+        files = path.get("delay_traces", {})
+        yield from ((path["name"], name, file, path["delay_traces_sha256"][name]) for name, file in files.items())
+    for link in config.get("bottlenecks", ()):
+        files = link.get("files", {})
+        yield from ((link["name"], name, file, link["files_sha256"][name]) for name, file in files.items())
 
 
 def _by_value(settings: list[tuple[str, dict[str, str]]]) -> dict[str, dict[str, list[str]]]:
