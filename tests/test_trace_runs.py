@@ -65,6 +65,22 @@ def test_a_generated_pair_names_its_delay_traces(delayed: Path, monkeypatch: pyt
     assert traces("validate", delayed / "index.yaml")[0] == 0
 
 
+def test_a_pair_that_another_librarys_pair_of_its_name_hides_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    libraries = [tmp_path / name for name in ("first", "same", "other")]
+    for library, seed in zip(libraries, (1, 1, 2), strict=True):
+        options = ("--model", "subway", "--seed", seed, "--name", "mine", "--duration", 10, "--out", library)
+        assert traces("generate", *options)[0] == 0
+    monkeypatch.setenv("RAILYARD_TRACE_PATH", ":".join(map(str, libraries)))
+    warning = f"warning: mine: the one of {libraries[0] / 'index.yaml'} is used, which is searched first, and not the"
+    listed, shown = traces("list")[1], traces("stats", "mine")[1]
+    run = railyard("run", "--pair", "mine", "--seeds", "1", "--dry-run")
+    for told in (listed, shown, run.stdout + run.stderr):
+        [line] = [line for line in told.splitlines() if line.startswith("warning: mine: the one")]
+        assert line == f"{warning} other one of {libraries[2] / 'index.yaml'}; rename that to use it."
+
+
 def test_a_delay_trace_that_is_wrong_fails_the_validation_of_its_index(delayed: Path, tmp_path: Path) -> None:
     for file in delayed.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())

@@ -30,6 +30,7 @@ from railyard.run.resolve import not_run, qlog_of, resolve, warnings
 from railyard.studies import thresholds
 from railyard.studies.exhibits import registry
 from railyard.studies.request import VIRTUAL, RunRequest, prepare, refuse
+from railyard.traces.library import at_hand, told_of_hidden
 
 console = new_console()
 _tell = console.print
@@ -145,7 +146,7 @@ def run(
     else:
         checked = thresholds.resolved(checked, document, out or RESULTS_DIR, arena_of("sim").default_jobs(), _tell)
     specs = resolve(checked, document, dry_run=dry_run)
-    for warning in warnings(specs):
+    for warning in (*told_of_hidden(at_hand(), {spec.pair for spec in specs}), *warnings(specs)):
         _tell(f"warning: {warning}")
     checked = checked.model_copy(update={"qlog": qlog_of(checked, len(specs))})
     plan = Plan(checked, specs, not_run=not_run(checked, document), qlog_asked=qlog is not None)

@@ -19,7 +19,7 @@ from railyard.cli.trace_tools import console, convert, delay, fetch, pair_comman
 from railyard.traces.delay import is_delay_trace, read_delay_trace, rtt_over_time
 from railyard.traces.generate import GeneratedPair, read_parameters, write_pair
 from railyard.traces.index import Pair, bad_name, read_index, write_entry
-from railyard.traces.library import SEARCH_PATH_VARIABLE, at_hand, find_pair
+from railyard.traces.library import SEARCH_PATH_VARIABLE, at_hand, find_pair, told_of_hidden
 from railyard.traces.light import Burst, read_light_trace, read_size_latency
 from railyard.traces.networks import NETWORKS, network_pair
 from railyard.traces.parameters import MAX_DURATION_S
@@ -62,6 +62,8 @@ def list_command() -> None:
         print_table(console, _library_table(library, [pair for pair in pairs if pair.library == library]), keys=2)
     for fault in there.faults:
         typer.echo(f"railyard: this library cannot be read: {fault}", err=True)
+    for hidden in told_of_hidden(there, there.pairs):
+        console.print(f"warning: {hidden}")
     console.print(f"other libraries: name their directories in {SEARCH_PATH_VARIABLE}, colon separated")
 
 
@@ -183,6 +185,8 @@ def _print_pair(pair: Pair) -> None:
                 _print_rtt(what, rtt_over_time(file))
             elif setting.endswith("light_trace"):
                 _print_light(what, read_light_trace(file))
+    for hidden in told_of_hidden(at_hand(), [pair.name]):
+        console.print(f"warning: {hidden}")
     warning = unequal({name: trace.period_ms for name, trace in columns.items()})
     if warning:
         console.print(f"warning: {warning}")

@@ -1,9 +1,11 @@
 """The trace library: the project's own pairs, then those in the directories of RAILYARD_TRACE_PATH."""
 
 import difflib
+import filecmp
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from railyard.base.errors import UserError
@@ -63,6 +65,8 @@ class AtHand:
     """The first pair of each name."""
     faults: list[UserError]
     """The error of each library that cannot be read. Its pairs are unknown."""
+    hidden: list[Pair] = field(default_factory=list)
+    """The other pairs of these names."""
 
     def first_of(self, names: Sequence[str]) -> Pair | None:
         """The first of these pairs that exists. None: none of them does. Raises UserError if it may be in a library
@@ -79,13 +83,35 @@ def at_hand() -> AtHand:
     """All pairs on the search path. Skips directories that are no libraries."""
     pairs: dict[str, Pair] = {}
     faults: list[UserError] = []
+    hidden: list[Pair] = []
     for directory in search_path():
         try:
-            for pair in read_library(directory) or []:
-                pairs.setdefault(pair.name, pair)
+            hidden += [pair for pair in read_library(directory) or [] if pairs.setdefault(pair.name, pair) is not pair]
         except UserError as fault:
             faults.append(fault)
-    return AtHand(pairs, faults)
+    return AtHand(pairs, faults, hidden)
+
+
+def _is_the_same(one: Pair, other: Pair) -> bool:
+    """Whether two pairs have the same traces, base RTTs and queues."""
+    with suppress(OSError):
+        return len(one.paths) == len(other.paths) and all(
+            (ours.base_rtt_ms, ours.queue) == (theirs.base_rtt_ms, theirs.queue)
+            and filecmp.cmp(ours.uplink, theirs.uplink, shallow=False)
+            and filecmp.cmp(ours.downlink, theirs.downlink, shallow=False)
+            for ours, theirs in zip(one.paths, other.paths, strict=True)
+        )
+    return False
+
+
+def told_of_hidden(there: AtHand, names: Collection[str]) -> list[str]:
+    """A sentence for each pair of these names that is not used, because a library before its own has another one."""
+    return [
+        f"{pair.name}: the one of {there.pairs[pair.name].library} is used, which is searched first, and not the other "
+        f"one of {pair.library}; rename that to use it."
+        for pair in there.hidden
+        if pair.name in names and not _is_the_same(pair, there.pairs[pair.name])
+    ]
 
 
 def list_pairs() -> list[Pair]:
