@@ -375,6 +375,11 @@ def test_logs_of_bytes_and_places_are_bins_of_their_own_lengths(tmp_path: Path) 
         times_of(write(tmp_path / "bad.log", rows[0] + "\nhello\n"), **{"from": "movement"})
 
 
+def test_a_file_with_nothing_in_it_is_called_empty(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="the file is empty"):
+        times_of(write(tmp_path / "nothing.csv", ""))
+
+
 def test_a_gap_in_a_log_of_bytes_and_places_is_said(tmp_path: Path) -> None:
     rows = "1453121790686 {} 51.0 3.7 6016 1000\n1453121791687 {} 51.0 3.7 6016 1000\n"
     for since_ms, said in ((40_287, False), (69_287, True), (20, False)):

@@ -112,6 +112,8 @@ def detect_format(path: Path) -> str:
             head = stream.read(_LOOKED_AT)
     except OSError as error:
         raise TraceError.unreadable(path, error) from error
+    if not head:
+        raise TraceError(f"{path}: the file is empty; give a measurement")
     if head.startswith(_CAPTURE_MAGIC):
         return "pcap"
     if head.startswith(RAW_LOG_HEADER.encode()):
