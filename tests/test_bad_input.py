@@ -109,6 +109,12 @@ def run_yaml(
         ),
         ("  - xlink", "  - sp:cable", 6, ("this pair has no path 'cable'",)),
         ("  - xlink", "  - sp", 4, ("two schemes are both called 'sp'", "label")),
+        (
+            "  - xlink",
+            "  - {scheme: xlink, label: é}\n  - {scheme: xlink, label: à}",
+            4,
+            ("schemes: two runs are both called subway-1--_--s1: ", "only ASCII letters", "a 'label' that differs"),
+        ),
         ("seeds: 1", "links:\n  wfi: {loss: 0.1}", 8, ("links.wfi: subway-1 has no path 'wfi'; did you mean 'wifi'?",)),
         (
             "seeds: 1",

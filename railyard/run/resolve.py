@@ -405,5 +405,9 @@ def _refuse_same_names(specs: list[RunSpec], document: YamlDocument) -> None:
     seen: set[str] = set()
     for spec in specs:
         if spec.run_id in seen:
-            raise UserError(f"{document.path}: two runs are both called {spec.run_id}; give one scheme a 'label'.")
+            message = (
+                f"two runs are both called {spec.run_id}: of pair and label a run's name has only ASCII letters, "
+                "digits and . _ = -; give one scheme a 'label' that differs in them."
+            )
+            raise document.error(("schemes",), message)
         seen.add(spec.run_id)
