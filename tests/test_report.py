@@ -496,6 +496,15 @@ def test_with_one_play_of_each_pair_the_abstract_has_the_intervals_for_pairs_lik
     assert re.search(r"with its interval for pairs of traces like these: (xlink|vanilla-mp) 5\.0 \[\d", text)
 
 
+def test_a_pair_of_which_nothing_is_said_has_no_heading_in_the_abstract(make_campaign: Make) -> None:
+    runs = [
+        FakeRun(label=label, scheme="xlink", seed=seed, start_offset_ms=60_000 * seed)
+        for label in ("early", "late")
+        for seed in range(1, 7)
+    ]
+    assert "<dt>" not in abstract_of(make_campaign, *runs)
+
+
 def test_what_no_plays_carry_is_said_once(make_campaign: Make) -> None:
     calm = [replace(run, rebuffer_time_s=0.5 * (run.pair == "subway-1")) for run in one_play_of_each_pair(8)]
     changed = [
