@@ -106,6 +106,22 @@ def test_a_distribution_of_many_requests_has_each_of_the_slowest_and_counts_thos
     assert drawn("redundancy") == {"x": [pytest.approx(5.0)], "y": [1.0]}, "in percent"
 
 
+def test_a_scheme_keeps_its_colour_where_others_are_left_out_and_the_order_of_the_experiment(
+    make_campaign: Make,
+) -> None:
+    labels = ["narrow", "late", "early"]
+    known = store.Store(make_campaign(*(FakeRun(label=one) for one in labels)).parent).find("campaign")
+
+    def colours(*chosen: str) -> dict[str, str]:
+        drawing = distribution(known, "rct", *where([], chosen))
+        assert drawing is not None
+        return {trace["name"]: trace["line"]["color"] for trace in json.loads(drawing.json)["data"]}
+
+    every = colours()
+    assert list(every) == labels and len(set(every.values())) == 3
+    assert colours("early") == {"early": every["early"]}
+
+
 def test_the_comparison_is_that_of_the_command(server: Server) -> None:
     page = server.get("/compare?campaign=campaign&against=vanilla-mp")
     runs = differences.sound(load_campaign(server.results / "campaign")[1])

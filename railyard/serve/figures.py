@@ -108,13 +108,14 @@ def distribution(known: Known, name: str, condition: str, parameters: Sequence[o
     points = _points(known, of, condition, parameters)
     if not points:
         return None
-    styles = scheme_styles(list(points))
+    labels = list(dict.fromkeys(run.label for run in known.runs()))  # of all schemes, so that each keeps its colour
+    styles = scheme_styles(labels)
     scale = 100.0 if of.is_share else 1.0
     shares = {"range": [0, 1.02], "tickformat": ".0%", "title": {"text": f"share of {of.table}"}}
     axis: dict[str, Any] = {"title": {"text": f"{of.title}, {of.axis}"}}
     if name == "rct":
-        axis = {"type": "log", "tickvals": RCT_AXIS["tickvals"], "ticktext": RCT_AXIS["ticktext"]} | axis
+        axis = RCT_AXIS
     made = layout(HEIGHT, margin={"t": 52}, xaxis=axis, yaxis=shares)
-    data = [_trace(known.name, label, of_label, styles[label], scale) for label, of_label in points.items()]
+    data = [_trace(known.name, label, points[label], styles[label], scale) for label in labels if label in points]
     caption = f"Distribution of the {of.title}, by scheme. A click on a point opens its run."
     return Drawing(1, caption, embedded(json.dumps({"data": data, "layout": made})), HEIGHT, caption)
