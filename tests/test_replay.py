@@ -164,7 +164,9 @@ def test_a_campaigns_report_links_the_pages_of_its_runs(runs: dict[str, Path]) -
         assert f'href="runs/{run.name}/replay.html"' in page
         assert (run / "replay.html").is_file()
     write_whole(campaign.parent)
-    assert f'href="out/runs/{runs["cm"].name}/replay.html"' in (campaign.parent / "report.html").read_text()
+    whole = (campaign.parent / "report.html").read_text()
+    assert f'href="out/runs/{runs["cm"].name}/replay.html"' in whole
+    assert "<h1>All campaigns</h1>" in whole and "the paper's" not in whole and "railyard run fig13" not in whole
 
 
 def test_a_folder_that_is_no_run_is_one_sentence(tmp_path: Path) -> None:

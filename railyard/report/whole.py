@@ -110,8 +110,8 @@ class Whole:
 
     @property
     def missing(self) -> list[str]:
-        there = {part.name for part in self.exhibits}
-        return [name for name in ORDER if name not in there]
+        """The other exhibits. A page of campaigns alone misses none."""
+        return [name for name in ORDER if name not in self.shown] if self.exhibits else []
 
     @property
     def shown(self) -> set[str]:
