@@ -57,7 +57,7 @@ typedef struct {
     uint64_t stream_bytes_sent, reinjected_bytes, retransmitted_bytes, given_up_bytes;
     uint64_t migrations, connections;
     uint64_t silent_connections; /* of these, over kernel transports that do not report re-injection */
-    uint64_t refused;            /* clients refused for lack of room */
+    uint64_t refused;            /* for lack of room: connections and Initials */
     uint64_t retries, stateless_resets, misrouted, forwarded; /* see xl_endpoint_stats */
     json_t *paths;
 } server_totals;
