@@ -5,6 +5,7 @@ import dataclasses
 import json
 import socket
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -88,7 +89,8 @@ def test_the_relay_names_packets_by_version_and_type() -> None:
 
 
 async def _through_a_relay(plan: relay.Plan, count: int) -> tuple[list[bytes], set[tuple[str, int]], relay.Seen]:
-    """The number of `count` datagrams of 100 bytes that an echo server returns, and the addresses that it saw."""
+    """Those of `count` datagrams of 100 bytes that an echo server returns, and the addresses that it saw. A datagram is
+    lost if it does not come soon after the relay has counted it."""
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client,
@@ -101,18 +103,25 @@ async def _through_a_relay(plan: relay.Plan, count: int) -> tuple[list[bytes], s
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         forwarding = await relay.start(plan, port, server.getsockname(), seed=3)
-        loop = asyncio.get_running_loop()
+        loop, seen = asyncio.get_running_loop(), forwarding.seen
+
+        async def arrived(receiver: socket.socket, counter: str, before: relay.Seen) -> tuple[bytes, tuple[str, int]]:
+            """After a rebinding nothing may come: the socket of the earlier address is closed."""
+            while getattr(seen, counter) == getattr(before, counter) and seen.rebindings == before.rebindings:
+                await asyncio.sleep(0.001)
+            return await asyncio.wait_for(loop.sock_recvfrom(receiver, 2000), 0.2)
+
         came, addresses = [], set()
-        for number in range(count):
-            await loop.sock_sendto(client, bytes([number]) * 100, ("127.0.0.1", port))
-            try:
-                data, address = await asyncio.wait_for(loop.sock_recvfrom(server, 2000), 0.2)
-                addresses.add(address)
-                await loop.sock_sendto(server, data, address)
-                came.append(await asyncio.wait_for(loop.sock_recv(client, 2000), 0.2))
-            except TimeoutError:
-                continue
-        return came, addresses, forwarding.seen
+        async with asyncio.timeout(60):
+            for number in range(count):
+                before = dataclasses.replace(seen)
+                with suppress(TimeoutError):
+                    await loop.sock_sendto(client, bytes([number]) * 100, ("127.0.0.1", port))
+                    data, address = await arrived(server, "client_datagrams", before)
+                    addresses.add(address)
+                    await loop.sock_sendto(server, data, address)
+                    came.append((await arrived(client, "server_datagrams", before))[0])
+        return came, addresses, seen
 
 
 def test_the_relay_loses_and_corrupts_as_told() -> None:
