@@ -6,7 +6,6 @@ import re
 import socket
 import ssl
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +78,8 @@ def test_paths_of_both_ip_versions_are_of_one_connection(tmp_path: Path) -> None
     port = free_ipv6_port()
     options = ("--scheme", "vanilla-mp", "--dialect", "ietf", "--quic", f"[::1]:{port}")
     # No event: both paths carry data. The second one stands by until the first one is removed.
-    events_of: dict[str, tuple[str, ...]] = {"shared": (), "promoted": ("--path-events", "0:standby:1,0.05:remove:0")}
+    # It is removed long after the second one can be validated, and long before all is there.
+    events_of: dict[str, tuple[str, ...]] = {"shared": (), "promoted": ("--path-events", "0:standby:1,0.5:remove:0")}
     summaries = {}
     with Server(tmp_path, *options, address="127.0.0.1") as server:
         where = ("--connect", f"127.0.0.1:{server.port}", "--connect", f"[::1]:{port}", "--path", "127.0.0.1")
@@ -95,7 +95,7 @@ def test_paths_of_both_ip_versions_are_of_one_connection(tmp_path: Path) -> None
                 log,
                 *extra,
             )
-            good(get(server.port, *arguments, names=("synthetic/100000000",)))
+            good(get(server.port, *arguments, names=("synthetic/300000000",)))
             summaries[case] = events(read_jsonl(log), "summary")[0]["paths"]
         server.stop()
     for paths in summaries.values():
@@ -160,7 +160,7 @@ def test_the_time_limit_holds_where_nobody_answers(tmp_path: Path) -> None:
         done = get(port, "--time-limit", "4", "--split", "each", *out, names=("a", "b"))
     assert done.returncode == 1
     assert done.stderr.count("the time limit came first") == 2
-    assert all(4 <= record["t"] < 6 for record in events(read_jsonl(tmp_path / "get.jsonl"), "response"))
+    assert all(4 <= record["t"] < 7 for record in events(read_jsonl(tmp_path / "get.jsonl"), "response"))
 
 
 MPSHELL = [
@@ -264,10 +264,8 @@ def test_two_urls_of_one_file_name_are_refused(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a small disk")
 def test_a_full_disk_is_told_once_and_ends_the_program(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "600k") as disk, Server(tmp_path) as server:
-        begin = time.monotonic()
         names = ("synthetic/1000000", "synthetic/1000000000000")
         done = get(server.port, "--dir", disk, names=names)
-        assert time.monotonic() - begin < 15  # the time limit is 30 s
     assert done.returncode == 1
     assert done.stderr.count(f"cannot write {disk}/") == done.stderr.count(": No space left on device.") == 1
     assert all(f"xlink-get: /{name}: it cannot be written.\n" in done.stderr for name in names)
