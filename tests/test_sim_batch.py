@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
@@ -186,9 +185,8 @@ def test_a_caller_that_waits_has_another_process_after_a_run_that_did_not_end(tm
     short, long = write_job(tmp_path), long_job(tmp_path)
     with simbatch.batch(program("xlink-sim")) as own:
         assert own.run(short, outs[0], 60) == 0
-        begin = time.monotonic()
         assert own.run(long, outs[1], 0.5) is None
-        assert time.monotonic() - begin < 10
+        assert b'"summary"' not in (outs[1] / "player.jsonl").read_bytes(), "it did not run to its end"
         assert own.run(short, outs[2], 60) == 0
         (process,) = batches_of(os.getpid())
 
@@ -237,4 +235,4 @@ def test_a_run_dies_with_its_caller(tmp_path: Path) -> None:
         (process,) = batches_of(caller.pid)
         wait_begun(tmp_path)
         caller.kill()
-    wait_until(lambda: not is_running(process), "it outlives the caller", 10)
+    wait_until(lambda: not is_running(process), "it outlives the caller")
