@@ -3,7 +3,9 @@
 import asyncio
 import signal
 import threading
-import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -33,28 +35,58 @@ def test_a_coroutine_ends_with_its_result_or_error_inside_a_running_loop() -> No
     assert asyncio.run(cell()) == 7
 
 
+def interrupted(work: Coroutine[Any, Any, None]) -> None:
+    """Completes the work in a cell that is interrupted as Jupyter does it: a signal to the main thread, in which
+    Python's own handler raises."""
+
+    async def cell() -> None:
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                complete(work)
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    asyncio.run(cell())
+
+
 def test_an_interrupt_of_a_cell_cancels_what_it_waits_for() -> None:
     ended: list[str] = []
+    main_thread = threading.main_thread().ident
+    assert main_thread is not None
 
     async def forever() -> None:
+        signal.pthread_kill(main_thread, signal.SIGINT)
         try:
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         finally:
             ended.append("cancelled")
 
-    async def cell() -> None:
-        # As Jupyter does it: a signal to the main thread, in which Python's own handler raises.
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
-        timer = threading.Timer(0.3, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
-        timer.start()
-        try:
-            with pytest.raises(KeyboardInterrupt):
-                complete(forever())
-        finally:
-            timer.join()
-            signal.signal(signal.SIGINT, before)
-
-    start = time.monotonic()
-    asyncio.run(cell())
+    interrupted(forever())
     assert ended == ["cancelled"]
-    assert time.monotonic() - start < 30
+
+
+def test_an_interrupt_of_a_cell_whose_work_has_not_begun_yet_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_begin = threading.Event()
+
+    class Late(ThreadPoolExecutor):
+        """Interrupts the caller, and begins the work only when the caller ends."""
+
+        def submit(self, work: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+            super().submit(may_begin.wait)
+            super().submit(work, *arguments, **named)
+            signal.raise_signal(signal.SIGINT)
+            raise AssertionError
+
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            may_begin.set()
+            super().shutdown(wait, cancel_futures=cancel_futures)
+
+    monkeypatch.setattr("railyard.base.loop.ThreadPoolExecutor", Late)
+    begun: list[str] = []
+
+    async def work() -> None:
+        begun.append("begun")
+
+    interrupted(work())
+    assert begun == []

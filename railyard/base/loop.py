@@ -1,6 +1,7 @@
 """Runs coroutines from ordinary code, and side by side."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -38,16 +39,20 @@ async def side_by_side(items: Sequence[Item], work: Callable[[Item], Awaitable[N
 
 def _in_a_thread(work: Coroutine[Any, Any, Result]) -> Result:
     running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = []
+    is_interrupted = threading.Event()
 
     async def main() -> Result:
         running.append((asyncio.get_running_loop(), asyncio.current_task()))
+        if is_interrupted.is_set():
+            work.close()
+            raise asyncio.CancelledError
         return await work
 
     with ThreadPoolExecutor(max_workers=1) as threads:
-        done = threads.submit(asyncio.run, main())
         try:
-            return done.result()
+            return threads.submit(asyncio.run, main()).result()
         except KeyboardInterrupt:
+            is_interrupted.set()
             for loop, task in running:
                 with suppress(RuntimeError):  # it may just have ended by itself
                     loop.call_soon_threadsafe(task.cancel if task else loop.stop)
