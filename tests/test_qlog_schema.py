@@ -139,8 +139,7 @@ def test_of_several_paths_each_becomes_a_trace_with_the_acknowledgements_of_its_
             for first, last in frame["acked_ranges"]
             for number in range(first, last + 1)
         ]
-        assert len(sent) > 20
-        assert set(acked) <= sent
+        assert acked and set(acked) <= sent  # a scheduler may leave one path to little but its validation
 
 
 def _with(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
