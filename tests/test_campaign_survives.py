@@ -34,16 +34,26 @@ link_logs: false
 """
 RUNS = 24  # sp runs on each path in turn
 # One process that has everything imported forks a campaign for each line: a start of Python for each would take longer
-# than all runs together. It answers with the campaign's process ID, and with its exit status when that has ended.
+# than all runs together. It answers with the campaign's process ID, and with its exit status when that has ended. A
+# line begins with the number of runs after which the campaign is killed at the latest, however late the test looks.
 FORKER = """
-import os, sys
+import os, signal, sys
 from railyard.cli import main as cli, runs  # noqa: F401
 from railyard.report import page, write_report
+from railyard.run.campaign import Campaign
 import plotly, pyarrow.parquet
+install = Campaign.install
+def install_at_most(*arguments):
+    global left
+    install(*arguments)
+    left -= 1
+    left or os.kill(os.getpid(), signal.SIGKILL)
+Campaign.install = install_at_most
 while line := sys.stdin.readline():
     child = os.fork()
     if child == 0:
-        sys.argv = ["railyard", *line.split()]
+        left, *words = line.split()
+        left, sys.argv = int(left), ["railyard", *words]
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         cli.main()
     print(child, flush=True)
@@ -69,9 +79,9 @@ def forker() -> Iterator[subprocess.Popen[str]]:
         process.stdin.close()
 
 
-def start(process: subprocess.Popen[str], *arguments: str) -> int:
+def start(process: subprocess.Popen[str], *arguments: str, most_runs: int = RUNS + 1) -> int:
     assert process.stdin is not None and process.stdout is not None
-    process.stdin.write(" ".join(arguments) + "\n")
+    process.stdin.write(" ".join((str(most_runs), *arguments)) + "\n")
     process.stdin.flush()
     return int(process.stdout.readline())
 
@@ -106,7 +116,7 @@ def test_a_campaign_killed_at_any_moment_loses_nothing_and_doubles_nothing(exper
         assert status(process) == 0
         before: dict[str, int] = {}
         for _ in range(16):
-            campaign = start(process, "run", str(experiment), "--out", str(out))
+            campaign = start(process, "run", str(experiment), "--out", str(out), most_runs=4)
             wait_for_runs(out, min(RUNS, len(before) + moments.randrange(4)))
             time.sleep(moments.uniform(0, 0.03 if len(before) < RUNS else 0.5))
             os.kill(campaign, signal.SIGKILL)
