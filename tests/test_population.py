@@ -1,12 +1,12 @@
 """The population: drawn from its seed, played exactly, resumed after kill -9, the same on a Dask cluster."""
 
+import json
 import os
 import pickle
 import random
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections import Counter
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from conftest import good
+from conftest import good, run_program
 from drawn_viewers import draw_viewers, tasks_of
 from in_process import railyard
 from plays_of_viewers import plays_of, read_plays
@@ -391,15 +391,26 @@ def _figures(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return [(row["identity"], row["arm"], tuple(row["rct_s"]), row["stream_bytes_sent"]) for row in rows]
 
 
+KILLED_AT_ITS_FIRST_PART = """
+import os, signal
+from railyard.cli import main
+from railyard.studies.population.parts import Parts
+add = Parts.add
+def add_and_die(*arguments):
+    add(*arguments)
+    os.kill(os.getpid(), signal.SIGKILL)
+Parts.add = add_and_die
+main.main()
+"""
+
+
 def test_a_campaign_that_was_killed_goes_on_with_nothing_lost_and_nothing_doubled(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     more = ("viewers=36",)
     good(railyard(*_campaign(whole, *more)))
-    with subprocess.Popen([*PROCESS, *_campaign(killed, *more)], stdout=subprocess.DEVNULL, cwd=ROOT) as process:
-        wait_until(lambda: list(killed.glob("parts/part-*")) or process.poll() is not None, "the first part", 60)
-        process.send_signal(signal.SIGKILL)
-    before = len(list(killed.glob("parts/part-*")))
-    assert before and not (killed / "plays.parquet").exists()
+    done = run_program([sys.executable, "-c", KILLED_AT_ITS_FIRST_PART, *_campaign(killed, *more)], cwd=ROOT)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert len(list(killed.glob("parts/part-*"))) == 1 and not (killed / "plays.parquet").exists()
     good(railyard(*_campaign(killed, *more)))
     rows = read_plays(killed / "plays.parquet")
     assert len(rows) == 72
@@ -431,10 +442,12 @@ class Cluster:
 
         if self.scheduler is None or self.scheduler.poll() is not None:
             self.end()
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                self.address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
-            self.scheduler = self._start("scheduler", "--host", self.address, "--no-show")
+            file = self._folder / "scheduler.json"
+            file.unlink(missing_ok=True)
+            words = ("--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file), "--no-show")
+            self.scheduler = self._start("scheduler", *words)
+            wait_until(lambda: file.exists() and file.read_text().endswith("}"), "the scheduler is not up", 60)
+            self.address = json.loads(file.read_text())["address"]
         self.workers = [worker for worker in self.workers if worker.poll() is None]
         while len(self.workers) < 2:
             self.start_worker()
