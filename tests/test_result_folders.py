@@ -184,6 +184,11 @@ def test_what_differs_in_the_index_of_a_pair_is_told(
     assert "own.lte.delay_traces_sha256.delay_trace #" in apart[1] and "delay_ms" not in apart[1]
     shown = railyard("show", "--results", str(results), "--format", "json").stdout
     assert "own.wifi.delay_ms 25.0" in shown
+    facts = json.loads((results / first / "folder.json").read_text())
+    del facts["paths"]  # as in a folder of before
+    (results / first / "folder.json").write_text(json.dumps(facts))
+    shown = railyard("show", "--results", str(results), "--format", "json").stdout
+    assert shown.count("own.lte.delay_traces_sha256.delay_trace #") == 2 and "delay_ms" not in shown
     assert hashlib.sha256(delays.read_bytes()).hexdigest() in (results / "unit" / "report.html").read_text()
 
 

@@ -74,16 +74,15 @@ def _settings(campaign: StoredCampaign) -> dict[str, Any]:
 
 
 def _compared(campaigns: Sequence[StoredCampaign]) -> list[dict[str, Any]]:
-    """The settings of each campaign. Those of the paths of pairs that all have are among them where they differ; if
-    many do, as one setting."""
-    own = [_settings(campaign) for campaign in campaigns]
+    """The settings of each campaign. Those of the paths of a pair are among them where they differ between campaigns
+    that have the pair; if many do, as one setting."""
     paths = [campaign.facts.get("paths", {}) for campaign in campaigns]  # folders of before do not have them
-    common = [pair for pair in paths[0] if all(pair in of for of in paths)]
-    flat = [_flat({pair: of[pair] for pair in common}) for of in paths]
-    apart = _apart(flat)
+    pairs = dict.fromkeys(pair for of in paths for pair in of)
+    apart = [key for pair in pairs for key in _apart([_flat(of[pair], pair) for of in paths if pair in of])]
+    parts = [{key: value for key, value in _flat(of).items() if key in apart} for of in paths]
     if len(apart) > MOST_OF_PATHS:
-        return [settings | {"paths": f"#{_short_hash(of)}"} for settings, of in zip(own, flat, strict=True)]
-    return [settings | {key: of.get(key) for key in apart} for settings, of in zip(own, flat, strict=True)]
+        parts = [{"paths": f"#{_short_hash(part)}"} if part else {} for part in parts]
+    return [_settings(campaign) | part for campaign, part in zip(campaigns, parts, strict=True)]
 
 
 def _apart(settings: Sequence[dict[str, Any]]) -> list[str]:
