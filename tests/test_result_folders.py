@@ -185,6 +185,7 @@ def test_what_differs_in_the_index_of_a_pair_is_told(
     shown = railyard("show", "--results", str(results), "--format", "json").stdout
     assert "own.wifi.delay_ms 25.0" in shown
     facts = json.loads((results / first / "folder.json").read_text())
+    assert {} not in facts["paths"]["own"]["lte"].values(), "null and {} would differ"
     del facts["paths"]  # as in a folder of before
     (results / first / "folder.json").write_text(json.dumps(facts))
     shown = railyard("show", "--results", str(results), "--format", "json").stdout

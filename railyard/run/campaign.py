@@ -61,7 +61,10 @@ def identity_of(experiment: Experiment, specs: Sequence[RunSpec], further: dict[
         "runs": hashlib.sha256(runs.encode()).hexdigest(),
     }
     paths = {
-        spec.pair: {path.name: path.model_dump(mode="json", exclude=path.not_in_identity()) for path in spec.paths}
+        spec.pair: {
+            path.name: path.model_dump(mode="json", exclude=path.not_in_identity(), exclude_defaults=True)
+            for path in spec.paths
+        }
         for spec in specs
     }
     return Identity(experiment.name, "-".join(sorted({spec.arena for spec in specs})), facts, paths)
