@@ -79,6 +79,9 @@ def test_a_pair_that_another_librarys_pair_of_its_name_hides_is_told(
     for told in (listed, shown, run.stdout + run.stderr):
         [line] = [line for line in told.splitlines() if line.startswith("warning: mine: the one")]
         assert line == f"{warning} other one of {libraries[2] / 'index.yaml'}; rename that to use it."
+    index = libraries[1] / "index.yaml"
+    index.write_text(index.read_text().replace("name: wifi", "name: wlan"))
+    assert f"{warning} other one of {index}; rename" in traces("list")[1]
 
 
 def test_a_delay_trace_that_is_wrong_fails_the_validation_of_its_index(delayed: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from railyard.base.errors import UserError
 from railyard.base.paths import TRACES_DIR
 from railyard.base.words import listed
-from railyard.traces.index import INDEX_FILE, Pair, read_index
+from railyard.traces.index import INDEX_FILE, Pair, PairPath, read_index
 from railyard.traces.recorded import CSV_FILE, read_recorded
 from railyard.traces.trace import TraceError
 
@@ -92,16 +92,24 @@ def at_hand() -> AtHand:
     return AtHand(pairs, faults, hidden)
 
 
+def _link(path: PairPath) -> tuple[tuple[object, ...], dict[str, Path]]:
+    """The facts about a path's link, and the files that it reads."""
+    facts = (path.name, path.technology, path.base_rtt_ms, path.queue, path.settings)
+    return facts, {"uplink": path.uplink, "downlink": path.downlink} | path.delay_traces
+
+
 def _is_the_same(one: Pair, other: Pair) -> bool:
-    """Whether two pairs have the same traces, base RTTs and queues."""
-    with suppress(OSError):
-        return len(one.paths) == len(other.paths) and all(
-            (ours.base_rtt_ms, ours.queue) == (theirs.base_rtt_ms, theirs.queue)
-            and filecmp.cmp(ours.uplink, theirs.uplink, shallow=False)
-            and filecmp.cmp(ours.downlink, theirs.downlink, shallow=False)
-            for ours, theirs in zip(one.paths, other.paths, strict=True)
-        )
-    return False
+    """Whether two pairs have the same links."""
+    if len(one.paths) != len(other.paths):
+        return False
+    for (facts, files), (others, of_other) in zip(map(_link, one.paths), map(_link, other.paths), strict=True):
+        if facts != others or files.keys() != of_other.keys():
+            return False
+        with suppress(OSError):
+            if all(filecmp.cmp(files[name], of_other[name], shallow=False) for name in files):
+                continue
+        return False
+    return True
 
 
 def told_of_hidden(there: AtHand, names: Collection[str]) -> list[str]:
