@@ -26,6 +26,8 @@ MOST_LINES = 30
 
 TEXT_WIDTH = 20
 """The width, including the frame, to which columns of text may be broken. Figures and words are not broken."""
+LEAST_WIDTH = 8
+"""The width to which they are broken where a part of a table does not fit otherwise: words, too."""
 
 
 class _Console(Console):
@@ -106,15 +108,19 @@ def fitted(console: Console, table: Table, keys: int = 1) -> list[Table]:
         further.title = None
     for part in made:
         if _measure(console, part).maximum > console.width:
-            fold(part)
+            fold(console, part)
     return made
 
 
-def fold(table: Table) -> None:
-    """Lets the columns of texts have several lines, so that nothing is cut off."""
+def fold(console: Console, table: Table) -> None:
+    """Lets texts have several lines, so that nothing is cut off: those with `no_wrap` only if they leave too little
+    room for the others."""
+    needed = [
+        _measure(console, _part(table, [column])).maximum if column.no_wrap else LEAST_WIDTH for column in table.columns
+    ]
     for column in table.columns:
         if column.justify != "right":
-            column.no_wrap, column.overflow = False, "fold"
+            column.overflow, column.no_wrap = "fold", column.no_wrap and sum(needed) <= console.width
 
 
 def _measure(console: Console, table: Table) -> Measurement:

@@ -137,7 +137,7 @@ def _fitting(console: Console, outcome: Outcome, rows: Sequence[Cell]) -> tuple[
         table = _table(columns)
         if Measurement.get(console, console.options.update(width=100_000), table).maximum <= console.width:
             return table, columns
-    fold(table)
+    fold(console, table)
     return table, columns
 
 
