@@ -168,7 +168,7 @@ def _plays(folder: Path, job: Job, tries: int) -> Plays:
         status, *run = json.loads(done.stdout)
         if status != 0:
             said = done.stderr.strip().removeprefix("xlink-sim: ").replace(f"{folder}/", "")
-            raise UserError(f"xlink-sim ended with status {status}: {said}")
+            raise UserError(f"xlink-sim ended with status {status}: {said or 'it said nothing.'}")
         runs.append(run)
     emulator = json.loads((folder / "out" / "mpshell.json").read_text())
     summary = json.loads((folder / "out" / "player.jsonl").read_text().splitlines()[-1])
