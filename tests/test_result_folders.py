@@ -193,6 +193,14 @@ def test_what_differs_in_the_index_of_a_pair_is_told(
     assert hashlib.sha256(delays.read_bytes()).hexdigest() in (results / "unit" / "report.html").read_text()
 
 
+def test_a_setting_of_the_experiment_is_told_once_and_not_of_each_pair(experiment: Path, results: Path) -> None:
+    good(railyard("run", str(experiment)))
+    first = named(results)
+    good(railyard("run", str(experiment), "--set", "links={wifi: {loss: 0.01}}"))
+    told = railyard("compare", first, named(results), "--results", str(results)).stdout
+    assert "links.wifi.loss null, 0.01." in told and "subway-1.wifi" not in told
+
+
 def test_words_about_an_experiment_do_not_make_it_another(experiment: Path, results: Path) -> None:
     good(railyard("run", str(experiment)))
     experiment.write_text(YAML + "description: the same, in other words\n")

@@ -75,14 +75,21 @@ def _settings(campaign: StoredCampaign) -> dict[str, Any]:
 
 def _compared(campaigns: Sequence[StoredCampaign]) -> list[dict[str, Any]]:
     """The settings of each campaign. Those of the paths of a pair are among them where they differ between campaigns
-    that have the pair; if many do, as one setting."""
+    that have the pair, unless the experiments differ in that setting; if many do, as one setting."""
+    own = [_settings(campaign) for campaign in campaigns]
+    told = {_last(key) for key in _apart(own)}
     paths = [campaign.facts.get("paths", {}) for campaign in campaigns]  # folders of before do not have them
     pairs = dict.fromkeys(pair for of in paths for pair in of)
-    apart = [key for pair in pairs for key in _apart([_flat(of[pair], pair) for of in paths if pair in of])]
+    of_pairs = [key for pair in pairs for key in _apart([_flat(of[pair], pair) for of in paths if pair in of])]
+    apart = [key for key in of_pairs if _last(key) not in told]
     parts = [{key: value for key, value in _flat(of).items() if key in apart} for of in paths]
     if len(apart) > MOST_OF_PATHS:
         parts = [{"paths": f"#{_short_hash(part)}"} if part else {} for part in parts]
-    return [_settings(campaign) | part for campaign, part in zip(campaigns, parts, strict=True)]
+    return [settings | part for settings, part in zip(own, parts, strict=True)]
+
+
+def _last(key: str) -> str:
+    return key.rpartition(".")[2]
 
 
 def _apart(settings: Sequence[dict[str, Any]]) -> list[str]:
