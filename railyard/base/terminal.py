@@ -107,9 +107,14 @@ def fitted(console: Console, table: Table, keys: int = 1) -> list[Table]:
     for further in made[1:]:
         further.title = None
     for part in made:
-        if _measure(console, part).maximum > console.width:
+        if not fits(console, part):
             fold(console, part)
     return made
+
+
+def fits(console: Console, table: Table) -> bool:
+    """Whether the console has room for a table without breaking or cutting a text."""
+    return _measure(console, table).maximum <= console.width
 
 
 def fold(console: Console, table: Table) -> None:

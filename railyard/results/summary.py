@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console, RenderableType
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from railyard.base.files import write_whole
 from railyard.base.lists import grouped
 from railyard.base.models import FrozenModel
-from railyard.base.terminal import MOST_LINES, first_lines, fold, new_table, print_lines
+from railyard.base.terminal import MOST_LINES, first_lines, fits, fold, new_table, print_lines
 from railyard.base.words import counted
 from railyard.experiment.arenas import is_exact
 from railyard.experiment.stacks import STACK_SCHEME
@@ -135,7 +134,7 @@ def _fitting(console: Console, outcome: Outcome, rows: Sequence[Cell]) -> tuple[
     for with_ends, left_out in [(wide, LEAST[:0]), *((False, LEAST[:count]) for count in range(len(LEAST) + 1))]:
         columns = [column for column in _columns(outcome, rows, with_ends=with_ends) if column.name not in left_out]
         table = _table(columns)
-        if Measurement.get(console, console.options.update(width=100_000), table).maximum <= console.width:
+        if fits(console, table):
             return table, columns
     fold(console, table)
     return table, columns

@@ -153,7 +153,7 @@ def _why_it_does_not_boot(kernel: Path) -> str | None:
     """Why the kernel does not boot, for example because it does not know some of the machine's registers. None: it
     boots. A boot takes 0.1 s."""
     machine = [program("vkernel"), "--kernel", kernel, "--folder", kernel.parent, "--limit", "60", "--", "/bin/true"]
-    done = subprocess.run(children.ends_with_us([*map(str, machine)]), capture_output=True, text=True, check=False)
+    done = subprocess.run(children.ends_with_us(list(map(str, machine))), capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return None
     lines = done.stderr.strip().splitlines() or [f"vkernel ended with {done.returncode}"]
