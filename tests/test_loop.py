@@ -73,6 +73,8 @@ def test_an_interrupt_of_a_cell_whose_work_has_not_begun_yet_is_heard(monkeypatc
         """Interrupts the caller, and begins the work only when the caller ends."""
 
         def submit(self, work: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+            if work is bool:  # which only starts the thread
+                return super().submit(work)
             super().submit(may_begin.wait)
             super().submit(work, *arguments, **named)
             signal.raise_signal(signal.SIGINT)
@@ -90,3 +92,26 @@ def test_an_interrupt_of_a_cell_whose_work_has_not_begun_yet_is_heard(monkeypatc
 
     interrupted(work())
     assert begun == []
+
+
+def test_an_interrupt_while_the_thread_starts_leaves_nothing_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = threading.Event()
+    ended: list[str] = []
+    start = threading.Thread.start
+
+    def interrupted_start(thread: threading.Thread) -> None:
+        start(thread)
+        begun.wait(0.2)
+        signal.raise_signal(signal.SIGINT)
+
+    async def forever() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.2)
+            ended.append("cancelled")
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted_start)
+    interrupted(forever())
+    assert bool(ended) == begun.is_set()

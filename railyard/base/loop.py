@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -44,16 +44,24 @@ def _in_a_thread(work: Coroutine[Any, Any, Result]) -> Result:
     async def main() -> Result:
         running.append((asyncio.get_running_loop(), asyncio.current_task()))
         if is_interrupted.is_set():
-            work.close()
             raise asyncio.CancelledError
         return await work
 
-    with ThreadPoolExecutor(max_workers=1) as threads:
-        try:
-            return threads.submit(asyncio.run, main()).result()
-        except KeyboardInterrupt:
-            is_interrupted.set()
-            for loop, task in running:
-                with suppress(RuntimeError):  # it may just have ended by itself
-                    loop.call_soon_threadsafe(task.cancel if task else loop.stop)
-            raise
+    try:
+        with ThreadPoolExecutor(max_workers=1) as threads:
+            try:
+                # the executor joins only a thread whose start was not interrupted: start it before there is any work
+                threads.submit(bool).result()
+                result = threads.submit(asyncio.run, main())
+                # a signal that comes just before a wait without a limit is heard after it
+                while wait([result], timeout=1).not_done:
+                    pass
+                return result.result()
+            except BaseException:
+                is_interrupted.set()
+                for loop, task in running:
+                    with suppress(RuntimeError):  # it has ended, or just ends, by itself
+                        loop.call_soon_threadsafe(task.cancel if task else loop.stop)
+                raise
+    finally:
+        work.close()  # if it has not begun
