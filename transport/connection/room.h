@@ -9,7 +9,7 @@ void xl_conn_raise_send_limit(const xl_connection *, xl_stream *);
 /* Bytes that a stream accepts now. */
 size_t xl_conn_send_room(const xl_connection *, const xl_stream *);
 /* Bytes to allocate at once if the stream accepts `room` now: those that the application has announced and for which
- * there is credit, at most `room` and the congestion windows together. */
+ * there is credit, at most `room` and the congestion windows of the slower paths together. */
 size_t xl_conn_announced_bytes(const xl_connection *, const xl_stream *, size_t room);
 void xl_conn_await_room(xl_connection *, xl_stream *); /* XL_EVENT_STREAM_WRITABLE follows */
 /* Wakes the streams that wait for room and have some. */

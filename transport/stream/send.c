@@ -8,7 +8,8 @@
 #include <stdlib.h>
 
 #define MIN_CAP     1024
-#define SHRINK_FROM 65536 /* a buffer of this size or more shrinks if at most an eighth of it was used for a while */
+#define SHRINK_FROM 65536 /* a buffer of this size or more shrinks if at most half of it was used for a while */
+#define A_WHILE     4     /* times its size: a buffer that shrinks and grows again moves its bytes twice */
 
 void xl_send_init(xl_send *s, size_t limit) {
     *s = (xl_send){.limit = limit};
@@ -78,7 +79,7 @@ static int grow(xl_send *s, size_t need) {
         xl_budget_give_back(s->budget, cap - old);
     if (s->cap > s->usual) {
         s->usual = s->cap;
-        s->judged_at = s->base + s->cap;
+        s->judged_at = s->base + A_WHILE * s->cap;
     }
     return error;
 }
@@ -89,14 +90,15 @@ static void take_in(xl_send *s, size_t len) {
     s->lent = 0;
 }
 
-/* Adapts the usual size to the most bytes held while as many bytes as the buffer holds were acknowledged. */
+/* Adapts the usual size to the most bytes held while A_WHILE times its size was acknowledged. What lies in a larger ring
+ * than it needs is in no cache any more when its turn comes. */
 static void judge_size(xl_send *s, size_t held) {
     if (s->base < s->judged_at)
         return;
-    if (s->usual >= SHRINK_FROM && s->most_held <= s->usual / 8)
-        s->usual = xl_ring_size(MIN_CAP, 2 * (uint64_t)s->most_held);
+    if (s->usual >= SHRINK_FROM && s->most_held <= s->usual / 2)
+        s->usual = xl_ring_size(MIN_CAP, s->most_held);
     s->most_held = held;
-    s->judged_at = s->base + s->usual;
+    s->judged_at = s->base + A_WHILE * s->usual;
 }
 
 /* Called after bytes were acknowledged. An idle stream holds no more than it needs. */

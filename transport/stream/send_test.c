@@ -240,21 +240,40 @@ static void fill(xl_send *s) {
         take(s, sizeof zeros);
 }
 
-SEND_TEST(a_buffer_that_is_little_used_shrinks) {
-    xl_send_init(s, 1 << 20);
-    fill(s);
-    xl_send_mark_acked(s, 0, 7 * sizeof zeros + 60000, false);
-    assert_int_equal(s->cap, 8 * sizeof zeros);
-    assert_int_equal(xl_send_write(s, zeros, 1000), 1000);
-    take(s, 1000);
-    xl_send_mark_acked(s, 0, 8 * sizeof zeros, false); /* all its room: from here on its use counts */
-    assert_int_equal(s->cap, 8 * sizeof zeros);
-    for (int i = 0; i < 8 * 66; i++) { /* the capacity once more, with at most 2000 bytes held */
+/* Passes at least `len` bytes with 1000 to 2000 held. */
+static void trickle(xl_send *s, size_t len) {
+    for (size_t done = 0; done < len; done += 1000) {
         assert_int_equal(xl_send_write(s, zeros, 1000), 1000);
         xl_send_piece p = take(s, 1000);
-        xl_send_mark_acked(s, p.offset - 1000, 1000, false);
+        xl_send_mark_acked(s, s->base, (size_t)(p.offset - s->base), false);
     }
-    assert_int_equal(s->cap, 4096);
+}
+
+SEND_TEST(a_buffer_that_is_little_used_for_a_while_shrinks) {
+    const size_t size = 8 * sizeof zeros;
+    xl_send_init(s, 1 << 20);
+    fill(s);
+    xl_send_mark_acked(s, 0, size - 1000, false);
+    trickle(s, 3 * size); /* in this while it was full */
+    assert_int_equal(s->cap, size);
+    trickle(s, 4 * size - 10000);
+    assert_int_equal(s->cap, size);
+    trickle(s, 20000);
+    assert_int_equal(s->cap, 2048);
+}
+
+SEND_TEST(a_buffer_of_which_more_than_half_is_used_keeps_its_size) {
+    const size_t size = 8 * sizeof zeros;
+    xl_send_init(s, 1 << 20);
+    fill(s);
+    for (int i = 0; i < 100; i++) {
+        xl_send_mark_acked(s, s->base, sizeof zeros, false);
+        assert_int_equal(xl_send_write(s, zeros, sizeof zeros), sizeof zeros);
+        take(s, sizeof zeros);
+        if (i == 50) /* from here on five eighths are held */
+            xl_send_mark_acked(s, s->base, 3 * sizeof zeros, false);
+    }
+    assert_int_equal(s->cap, size);
 }
 
 SEND_TEST(a_buffer_that_runs_empty_is_freed_and_has_its_size_again) {
@@ -267,7 +286,7 @@ SEND_TEST(a_buffer_that_runs_empty_is_freed_and_has_its_size_again) {
     take(s, 1);
     xl_send_mark_acked(s, 8 * sizeof zeros, 1, false);
     assert_int_equal(s->cap, 0);
-    pass(s, 8 * sizeof zeros, 512);
+    pass(s, 8 * 8 * sizeof zeros, 512);
     assert_int_equal(xl_send_write(s, zeros, 1), 1);
     assert_int_equal(s->cap, 1024); /* recently used */
 }

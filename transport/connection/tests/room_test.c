@@ -66,4 +66,17 @@ PAIR_TEST(the_application_is_not_asked_for_every_packet) {
     assert_true(p->server->event_next - before <= size / 20000);
 }
 
+PAIR_TEST(of_a_fast_path_no_more_unsent_bytes_are_held_than_stay_in_a_cache) {
+    uint64_t a;
+    pair_init(p, 1, 1, 10000);
+    pair_establish(p);
+    assert_true(pair_finish(p, pair_ask(p, 5000000), 60000000) != UINT64_MAX);
+    const xl_path *path = p->sc->path[0];
+    assert_int_equal(0, xl_stream_open(p->sc, false, &a));
+    assert_true(xl_path_window(path) > LOOK_AHEAD);
+    assert_int_equal(xl_path_window(path) + LOOK_AHEAD, xl_stream_send_capacity(p->sc, a));
+    p->sc->path[0]->pacer.rate = 500000000;
+    assert_int_equal(2 * LOOK_AHEAD, xl_stream_send_capacity(p->sc, a));
+}
+
 TEST_MAIN(NULL, NULL)
