@@ -142,12 +142,11 @@ class Measured(Data):
 
 def measure(settings: Settings) -> Measured:
     experiment, document, missing = _without_missing(settings)
-    specs = resolve(experiment, document)
-    labels = distinct(spec.label for spec in specs)
+    labels = distinct(spec.label for spec in resolve(experiment, document, dry_run=True))
     if settings.against not in labels:
         raise UserError(f"no run of scheme '{settings.against}'; {near_miss(settings.against, labels)}")
     arena_of(experiment.arena).check()
-    plan = Plan(experiment, specs, not_run=not_run(experiment, document))
+    plan = Plan(experiment, resolve(experiment, document), not_run=not_run(experiment, document))
     with whole_campaign(plan, Place(settings.out, tell=tell), jobs=settings.jobs) as campaign:
         runs = campaign.runs
         failed = _failed(runs, campaign.folder)
