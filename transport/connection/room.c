@@ -8,8 +8,8 @@
  *     room of s = min(credit of s left, min(sum of windows + LOOK_AHEAD, credit of the connection left)
  *                     - sum of B over s and the streams before it)
  *
- * The window of a fast path is more than a processor's cache holds, and what left the cache takes longer to send than to
- * ask the application again. So no more than LOOK_AHEAD of it counts: the application is asked after each burst.
+ * The window of a fast path is more than a processor's cache holds, and to send what left the cache takes longer than
+ * to ask the application again. So no more than LOOK_AHEAD of it counts: the application is asked after each burst.
  *
  * Example: two streams, one path with a window of 100 kB, unlimited credit. The first accepts 164 kB and the second
  * nothing. When the first has written its last byte and 20 kB are unsent, the second accepts 144 kB. */

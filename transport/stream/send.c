@@ -90,8 +90,8 @@ static void take_in(xl_send *s, size_t len) {
     s->lent = 0;
 }
 
-/* Adapts the usual size to the most bytes held while A_WHILE times its size was acknowledged. What lies in a larger ring
- * than it needs is in no cache any more when its turn comes. */
+/* Adapts the usual size to the most bytes held while A_WHILE times its size was acknowledged. In a larger ring than is
+ * needed, each place has left the processor's cache when it is written again. */
 static void judge_size(xl_send *s, size_t held) {
     if (s->base < s->judged_at)
         return;
