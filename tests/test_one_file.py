@@ -24,7 +24,7 @@ STEP = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 BUILT = ("bin", "release", "generated")  # taken over, so that make compiles only what is new
-STEPS_S = 250
+STEPS_S = 600
 EXPERIMENT = """
 name: setting
 arena: sim
@@ -96,6 +96,7 @@ def said_by(follow: Follow, *commands: str) -> list[tuple[int, str]]:
     return [(code, text) for code, text in json.loads(done.splitlines()[-1])]
 
 
+@pytest.mark.timeout(900)
 def test_the_page_adds_a_scheduler_by_one_file(tree: Path, follow: Follow) -> None:
     text = PAGE.read_text(encoding="utf-8")
     steps = list(STEP.finditer(text))
