@@ -541,6 +541,12 @@ def test_stats_shows_a_pair_and_a_file(tmp_path: Path) -> None:
     assert "1.21" in out  # 201 opportunities in 2 s
 
 
+def test_a_figure_that_rounds_to_zero_has_no_sign(tmp_path: Path) -> None:
+    trace = write(tmp_path / "t.down", format_trace([*range(12, 990, 12), 1000]))  # of 0.9986 Mbps
+    code, out, _ = railyard_traces("stats", str(trace))
+    assert code == 0 and "0.00, 0.00" in out and "-0.00" not in out
+
+
 def test_user_errors_are_one_sentence_and_exit_code_2(tmp_path: Path) -> None:
     bad, endless = write(tmp_path / "bad.down", "1\nx\n"), write(tmp_path / "endless.down", "4294967295\n")
     pipe = tmp_path / "pipe.yaml"

@@ -16,6 +16,7 @@ from railyard.base.forms import Form, FormOption, write
 from railyard.base.terminal import print_table
 from railyard.base.words import counted
 from railyard.cli.trace_tools import console, convert, delay, fetch, pair_command, rtt, write_plot
+from railyard.stats import wording
 from railyard.traces.delay import is_delay_trace, read_delay_trace, rtt_over_time
 from railyard.traces.generate import GeneratedPair, read_parameters, write_pair
 from railyard.traces.index import Pair, bad_name, read_index, write_entry
@@ -90,7 +91,7 @@ def _library_table(library: Path, pairs: list[Pair]) -> Table:
 
 
 def number(value: float, digits: int = 2) -> str:
-    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+    return "–" if math.isnan(value) else wording.number(value, f".{digits}f")
 
 
 def percent(share: float) -> str:
