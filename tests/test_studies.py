@@ -136,6 +136,12 @@ def test_transfers_at_random_loss_name_an_unknown_stack_in_one_sentence(
         ("restoration", {"bins_ms": [0]}, "--set bins_ms.0.: "),
         ("restoration", {"seeds": []}, "--set seeds: "),
         ("mpshell-lateness", {"rates": [0]}, "--set rates.0.: "),
+        ("mpshell-lateness", {"rates": []}, "--set rates: "),
+        ("population", {"arms": []}, "--set arms: "),
+        ("stacks", {"pairs": []}, "--set pairs: "),
+        ("stacks", {"schemes": []}, "--set schemes: "),
+        ("thresholds", {"pairs": []}, "--set pairs: "),
+        ("validate", {"models": []}, "--set models: "),
         ("connections", {"against": "x"}, "there is no revision 'x' in "),
         (
             "recorded-pairs",

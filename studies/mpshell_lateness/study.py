@@ -40,7 +40,7 @@ PINGS = 500
 
 
 class Settings(Strict):
-    rates: list[Annotated[float, Field(ge=1, le=MOST_MBPS)]]  # of the links, Mbps
+    rates: list[Annotated[float, Field(ge=1, le=MOST_MBPS)]] = Field(min_length=1)  # of the links, Mbps
     seconds: float = Field(gt=0.2)  # of a flow
     tries: int = Field(ge=1)  # of a flow, of which the one with the lowest p99 is shown; pairs of runs when kept awake
     only: str = ""  # what the names of the measurements have

@@ -31,7 +31,7 @@ class Settings(Strict):
     scale: Size  # selects the population's numbers of days and viewers
     days: int | None = Field(default=None, ge=1)  # instead of the scale's
     viewers: int | None = Field(default=None, ge=1)  # of each day, instead of the scale's
-    arms: list[str] | None = None  # only these
+    arms: list[str] | None = Field(default=None, min_length=1)  # only these
     rates: dict[str, Annotated[float, Field(ge=0.01, le=100)]] = Field(default={}, max_length=1)
     """The factor of a path's rate in generated pairs, by the path's name."""
     recorded: bool = False  # draw also from recorded pairs on RAILYARD_TRACE_PATH

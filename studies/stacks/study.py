@@ -104,8 +104,8 @@ def played_by(runs: Sequence[Run]) -> list[Played]:
 
 class Settings(Strict):
     experiment: str  # a YAML file, or its name in experiments/
-    pairs: list[str] | None = None  # instead of the experiment's
-    schemes: list[str | dict[str, Any]] | None = None  # likewise
+    pairs: list[str] | None = Field(default=None, min_length=1)  # instead of the experiment's
+    schemes: list[str | dict[str, Any]] | None = Field(default=None, min_length=1)  # likewise
     against: str = REFERENCE
     seeds: int | None = Field(default=None, ge=1)
     out: Path | None = None  # folder of the results; None: results/NAME

@@ -19,7 +19,7 @@ from railyard.studies.thresholds import DANGER_MS, Distribution, Percentiles, me
 
 class Settings(Strict):
     experiment: str  # a YAML file, or its name in experiments/
-    pairs: list[str] | None = None  # instead of the experiment's
+    pairs: list[str] | None = Field(default=None, min_length=1)  # instead of the experiment's
     seeds: int | None = Field(default=None, ge=1)
     player: dict[str, Any] = Field(default={})  # instead of those of the experiment's player
     scheme: str | None = None  # None: the experiment's first xlink

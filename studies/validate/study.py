@@ -29,7 +29,7 @@ class Settings(Strict):
     repeats: int = Field(ge=1)  # emulated downloads for each live one
     seed: int = Field(ge=0)  # of pairs, places and intervals
     live: Path | None = None  # folder, tar or zip archive of the downloads; None: on RAILYARD_TRACE_PATH
-    models: list[str] | None = None  # only these, and the reference
+    models: list[str] | None = Field(default=None, min_length=1)  # only these, and the reference
     jobs: int | None = Field(default=None, ge=1)  # None: one for each core
     out: Path | None = None  # folder of the results; None: results/validate
 
