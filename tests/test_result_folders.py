@@ -551,3 +551,19 @@ def test_a_run_in_whose_place_something_else_is_sets_that_aside(tmp_path: Path) 
         campaign.install(tmp_path / f"new-{number}", "run")
     assert (campaign.runs / "run" / "log").read_text() == "2"
     assert sorted(file.read_text() for file in (tmp_path / "aside").glob("*/log")) == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("words", "left_out"),
+    [
+        (["run", "demo"], ""),
+        (["run", "demo", "--fresh"], " without --fresh"),
+        (["study", "population", "--set", "fresh=true"], " without fresh=true"),
+        (["study", "population", "--set=fresh=true"], " without --set=fresh=true"),
+    ],
+)
+def test_the_command_that_resumes_begins_no_other_folder(
+    words: list[str], left_out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["railyard", *words])
+    assert folders.resume_words() == f"run the same command{left_out} to resume"

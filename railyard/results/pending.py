@@ -26,20 +26,18 @@ from railyard.results.records import Run, load_campaign
 from railyard.results.twins import make_twins
 from railyard.run.arena import arena_of
 from railyard.run.campaign import Campaign, identity_of, run_campaign
-from railyard.run.folders import Identity, Tell, any_is_kept, find_existing, results_folder, shown
+from railyard.run.folders import Identity, Tell, any_is_kept, find_existing, results_folder, resume_words, shown
 from railyard.run.progress import Counted, Stopwatch, reporter
 from railyard.run.quiet import Quiet
 from railyard.run.repetition import default_budget_s
 from railyard.run.resolve import qlog_of
 from railyard.run.runspec import RunSpec
 
-STOPPED = "railyard: stopped. Completed runs are kept; run the same command{} to resume."
-
 
 def stopped() -> None:
-    """If runs are kept, says so, and how to resume: without `--fresh`, which would begin another folder."""
+    """If runs are kept, says so, and how to resume."""
     if any_is_kept():
-        print(STOPPED.format(" without --fresh" if "--fresh" in sys.argv else ""), file=sys.stderr)
+        print(f"railyard: stopped. Completed runs are kept; {resume_words()}.", file=sys.stderr)
 
 
 def silent(_: str) -> None:

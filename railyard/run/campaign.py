@@ -33,7 +33,7 @@ from railyard.experiment.model import Experiment
 from railyard.run import children, folders
 from railyard.run import record as run_record
 from railyard.run.arena import arena_of
-from railyard.run.folders import Identity
+from railyard.run.folders import Identity, resume_words
 from railyard.run.outcome import RunRefusedError
 from railyard.run.progress import PARTIAL, Silent
 from railyard.run.quiet import Quiet
@@ -167,7 +167,7 @@ class Campaign:
 
     def check_space(self) -> None:
         """Raises UserError if the disk is full: then a run's files may be cut, so it is no result."""
-        check_space(self.out, "Completed runs are kept: make room, and run the same command again.")
+        check_space(self.out, f"Completed runs are kept: make room, and {resume_words()}.")
 
     def install(self, partial: Path, run_id: str) -> None:
         """Moves a completed run to its place by rename. Sets aside a folder that is there already."""

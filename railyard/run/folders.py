@@ -12,7 +12,9 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -78,6 +80,12 @@ written: set[Path] = set()
 def any_is_kept() -> bool:
     """Whether one of `written` is there. A temporary folder ends with its study."""
     return any(folder.is_dir() for folder in written)
+
+
+def resume_words() -> str:
+    """How to resume: without what would begin another folder, `--fresh` or a study's `--set fresh=true`."""
+    fresh = [word for word in sys.argv if re.fullmatch(r"--fresh|(--set=)?fresh=.*", word)]
+    return f"run the same command{f' without {fresh[0]}' if fresh else ''} to resume"
 
 
 ANOTHER = "choose another directory with --out, or with --set out=DIR for a study"

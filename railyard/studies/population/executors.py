@@ -27,6 +27,7 @@ from typing import Any, Protocol
 from railyard.base.errors import UserError
 from railyard.base.provenance import code_sha256, sha256_of
 from railyard.run import simbatch
+from railyard.run.folders import resume_words
 from railyard.studies.population.model import Population
 from railyard.studies.population.parts import elsewhere, part_of
 from railyard.studies.population.play import Arm, PlayError, Row, Task, play, task_of
@@ -290,7 +291,7 @@ class DaskExecutor:
         except CancelledError:
             raise UserError(
                 f"the Dask scheduler at {self.address} has ended, or the connection to it; completed plays are kept: "
-                "start it again with its workers, and run the same command to resume."
+                f"start it again with its workers, and {resume_words()}."
             ) from None
         finally:
             client.close()

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from railyard.base.errors import UserError
 from railyard.results.columns import CAMPAIGN, PLAYS
+from railyard.run.folders import resume_words
 from railyard.studies.population.play import Row
 from railyard.studies.population.table import connect
 
@@ -100,7 +101,7 @@ class Parts:
                 partial.unlink()
             raise UserError(
                 f"{self.folder}: cannot write results there: {(error.strerror or str(error)).lower()}. "
-                "Completed plays are kept; run the same command to resume."
+                f"Completed plays are kept; {resume_words()}."
             ) from None
 
     def _files(self) -> list[Path]:
