@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -179,16 +180,17 @@ def test_what_the_simulator_refuses_is_in_its_own_words() -> None:
 
 
 @pytest.mark.privileged
-def test_nothing_of_a_study_is_left_when_it_is_ended(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "railyard", "study", "mpshell-lateness", "--size=small", "--set=seconds=30"]
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_no_process_of_a_study_is_left_when_it_is_ended(tmp_path: Path, number: signal.Signals) -> None:
+    words = [sys.executable, "-m", "railyard", "study", "mpshell-lateness", "--size=small", "--set=seconds=120"]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     with subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL) as running:
         wait_until(lambda: {"udp-flow", "mpshell"} <= names_below(running.pid), "both programs to run", 30)
         below = children_of(running.pid)
-        running.terminate()
-        assert running.wait(60) == 130
+        running.send_signal(number)
+        assert running.wait(60) == (-number if number == signal.SIGKILL else 130)
     wait_until_gone(below)
-    assert not list(tmp_path.iterdir())
+    assert number == signal.SIGKILL or not list(tmp_path.iterdir())
 
 
 def test_a_program_that_fails_is_named_with_what_it_says() -> None:

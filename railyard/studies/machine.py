@@ -3,6 +3,7 @@ this tree."""
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from railyard.base.errors import UserError
 from railyard.base.page import markdown_of
 from railyard.base.paths import IN_CHECKOUT, ROOT
 from railyard.base.provenance import cpu
-from railyard.run.children import built, make_environment
+from railyard.run.children import built, ends_with_us, make_environment
 from railyard.run.confine import may_make_namespaces
 from railyard.studies.study import Data
 
@@ -55,12 +56,20 @@ def reason(error: UserError) -> str:
 
 
 def output_of(*command: str | Path, limit_s: float | None = None) -> str:
-    """The output of a program. Raises UserError if it fails, does not end in time or is not there."""
+    """The output of a program, which ends with this process. Raises UserError if it fails, does not end in time or is
+    not there."""
     words = shorten(" ".join(map(str, command)), MOST_LETTERS, placeholder="…")
+    if shutil.which(command[0]) is None:
+        raise UserError(f"the program '{command[0]}' is not there; install it.")
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=limit_s)
-    except FileNotFoundError:
-        raise UserError(f"the program '{command[0]}' is not there; install it.") from None
+        done = subprocess.run(
+            ends_with_us([*map(str, command)]),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=limit_s,
+        )
     except subprocess.TimeoutExpired:
         raise UserError(f"`{words}` did not end within {limit_s:g} s.") from None
     if done.returncode != 0:

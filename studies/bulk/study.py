@@ -29,6 +29,7 @@ from railyard.base.paths import ROOT, program
 from railyard.experiment.model import Strict
 from railyard.experiment.stacks import StackRun, resolve_stack
 from railyard.run.arena import arena_of
+from railyard.run.children import ends_with_us
 from railyard.run.runspec import CERTIFICATE_FILE, KEY_FILE, certificate_command
 from railyard.stats.intervals import Interval
 from railyard.stats.pooled import bootstrap, quantile_of
@@ -107,9 +108,9 @@ def _running(name: str, pid: int) -> Iterator[int]:
 
 @contextmanager
 def _started(command: list[str], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """A context with a program of the command that is ready: its process ID, and what it says first. Raises UserError
-    if it is not."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    """A context with a program of the command that is ready, which ends with this process: its process ID, and what it
+    says first. Raises UserError if it is not."""
+    with subprocess.Popen(ends_with_us(command), stdout=subprocess.PIPE, text=True) as process:
         said = process.stdout.readline() if process.stdout else ""
         if not said.startswith("{") or process.stdout is None:
             process.kill()

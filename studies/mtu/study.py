@@ -16,6 +16,7 @@ from pydantic import Field
 from railyard.base.errors import UserError
 from railyard.base.paths import check_tools, program
 from railyard.experiment.model import Strict
+from railyard.run.children import ends_with_us
 from railyard.studies.machine import check_namespaces, output_of
 from railyard.studies.study import Data, markdown
 
@@ -74,9 +75,9 @@ def sizes(mtu: int) -> list[int]:
 
 
 def found(server_in: str, client_in: str, address: str, qlogs: Path) -> list[int]:
-    serve: list[str | Path] = ["ip", "netns", "exec", server_in, program("xlink-server")]
-    serve += ["--quic", "0.0.0.0:4433", "--qlog-dir", qlogs]
-    with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as server:
+    serve = ["ip", "netns", "exec", server_in, str(program("xlink-server"))]
+    serve += ["--quic", "0.0.0.0:4433", "--qlog-dir", str(qlogs)]
+    with subprocess.Popen(ends_with_us(serve), stdout=subprocess.PIPE, text=True) as server:
         try:
             if server.stdout is None or "listening" not in server.stdout.readline():
                 raise UserError("the server does not listen.")

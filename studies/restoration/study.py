@@ -24,6 +24,7 @@ from railyard.figures import rows
 from railyard.figures.figure import Quantile
 from railyard.results.linklog.read import read_link_log
 from railyard.results.records import Run, load_campaign
+from railyard.run.children import ends_with_us
 from railyard.run.folders import written
 from railyard.studies.study import Data, markdown
 from railyard.studies.validation.downloads import live_archive
@@ -245,7 +246,7 @@ def campaign(name: str, pairs: Sequence[dict[str, Any]], settings: dict[str, Any
     command = [sys.executable, "-m", "railyard", "run", str(file), "--out", str(results), "--qlog", "none"]
     environment = os.environ | {"RAILYARD_TRACE_PATH": str(library.resolve())}
     # In a group of its own, so that Ctrl-C reaches the study alone, which knows whether the folder is kept.
-    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL, process_group=0)
+    subprocess.run(ends_with_us(command), check=True, env=environment, stdout=subprocess.DEVNULL, process_group=0)
     return load_campaign(results)[1]
 
 
