@@ -160,6 +160,27 @@ def test_letters_that_the_locale_has_not_do_not_end_a_command() -> None:
     assert (done.returncode, done.stderr) == (0, "") and "pairs ? schemes" in done.stdout
 
 
+def test_names_are_utf8_in_every_locale(tmp_path: Path) -> None:
+    folder = tmp_path / "Straße"
+    folder.mkdir()
+    for name in ("größe.down", "größe.up"):
+        (folder / name).write_text("500\n1000\n")
+    link = 'technology: wifi, uplink: größe.up, downlink: größe.down, base_rtt_ms: 20, queue: "droptail:packets=100"'
+    about = "{name: mine, scenario: Büro, licence: CC0, source: me"
+    paths = ", ".join(f"{{name: {name}, {link}}}" for name in ("a", "b"))
+    (folder / "index.yaml").write_text(f"schema: 1\npairs:\n- {about}, paths: [{paths}]}}\n", encoding="utf-8")
+    environment = os.environ | {"RAILYARD_TRACE_PATH": str(folder), "LC_ALL": "C", "PYTHONUTF8": "0"}
+    environment.pop("PYTHONIOENCODING", None)
+    out = str(folder / "öffnen")
+    for words in (
+        ["traces", "validate", str(folder / "index.yaml")],
+        ["run", "smoke", "--arena", "sim", "--pair", "mine", "--seeds", "1", "--out", out],
+        ["show", out],
+    ):
+        done = run_program([sys.executable, "-m", "railyard", *words], cwd=ROOT, env=environment)
+        assert done.returncode == 0 and done.stdout.isascii(), done.stderr
+
+
 def test_a_full_standard_output_is_named_beside_the_results() -> None:
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "railyard", "traces", "list"]

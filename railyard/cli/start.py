@@ -22,6 +22,14 @@ def _open_standard_files() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
+def _use_utf8() -> None:
+    """Starts this program again in UTF-8 mode if the locale has another encoding: files and the names in them are in
+    UTF-8 on every machine. What is printed keeps the locale's encoding."""
+    if sys.getfilesystemencoding() != "utf-8" and "utf8" not in sys._xoptions:
+        environment = {"PYTHONIOENCODING": sys.stdout.encoding} | os.environ | {"PYTHONUTF8": "1"}
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)  # noqa: S606
+
+
 def _check_folder() -> None:
     try:
         Path.cwd()
@@ -35,6 +43,7 @@ def _check_folder() -> None:
 
 def main() -> None:
     _open_standard_files()
+    _use_utf8()
     _check_folder()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
