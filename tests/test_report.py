@@ -23,7 +23,7 @@ from railyard.figures.figure import Figure, Point, point_of
 from railyard.figures.rows import FIRST_FRAME, RCT_MAX, RCT_MEDIAN, REBUFFER_RATE, REDUNDANCY
 from railyard.report import write_report
 from railyard.report.chromium import print_pdf
-from railyard.report.figures import Level, bars, forest, named_plainly, rct_ranges
+from railyard.report.figures import Level, bars, forest, named_plainly, rct_cdf, rct_ranges
 from railyard.report.sections import embedded
 from railyard.results import differences
 from railyard.results.aggregate import cells, write_parquet
@@ -179,6 +179,14 @@ def test_long_labels_beside_a_plot_have_two_lines_in_the_page_and_for_a_paper(ma
     [axes] = Paper(drawn.to_dict(), 3.3).draw().axes
     said = [text.get_text() for text in axes.get_yticklabels()]
     assert said == [line.replace("&lt;", "<").replace("<br>", "\n") for line in lines[::-1]]
+
+
+def test_long_labels_of_a_legend_are_shown_to_their_ends(make_campaign: Make) -> None:
+    labels = ["xlink-with-a-very-long-name-of-48-letters-in-all", *(f"xlink,{'cc=lia,' * 8}{k}" for k in range(2))]
+    runs = load_campaign(make_campaign(*(FakeRun(label=label) for label in labels)))[1]
+    shown = [one.name for one in rct_cdf(cells(runs)["subway-1"]).data]
+    assert [name.replace("<br>", "") for name in shown] == labels
+    assert max(len(line) for name in shown for line in name.split("<br>")) <= 48
 
 
 def test_a_forest_has_times_in_percent_and_rates_in_points() -> None:

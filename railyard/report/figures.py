@@ -34,6 +34,7 @@ from railyard.traces.trace import Trace
 CAPACITY_BIN_MS = 200
 ROW_PX = 30
 MOST_LETTERS = 24  # of a line of a label beside a plot, which may have half of the page's width
+LEGEND_LETTERS = 48  # of a line of a legend above a plot
 _TICKS = [step * 10.0**power for power in range(-3, 4) for step in (1, 2, 5)]
 RCT_AXIS = {
     "type": "log",
@@ -98,7 +99,7 @@ def rct_cdf(row: list[Cell]) -> go.Figure:
         figure.add_scatter(
             x=[done[0], *done],
             y=[0, *shares],
-            name=cell.label,
+            name=_in_lines(cell.label, LEGEND_LETTERS),
             mode="lines",
             line={
                 "color": style.colour,
@@ -188,11 +189,11 @@ def _ends(interval: Interval | None) -> str:
     return f" [{interval.ends(lambda end: f'{end:.3f}')}]" if interval and interval.known else ""
 
 
-def _in_lines(label: str) -> str:
-    """A label, which is markup, in two lines if it has more than MOST_LETTERS letters. The first line ends with the
-    sign nearest to the middle that is no letter or digit, if there is one near it."""
+def _in_lines(label: str, most: int = MOST_LETTERS) -> str:
+    """A label, which is markup, in two lines if it has more than `most` letters. The first line ends with the sign
+    nearest to the middle that is no letter or digit, if there is one near it."""
     text = html.unescape(label)
-    if len(text) <= MOST_LETTERS:
+    if len(text) <= most:
         return label
     middle = len(text) // 2
     ends = [k for k in range(middle - MOST_LETTERS // 4, middle + MOST_LETTERS // 4) if not text[k - 1].isalnum()]
