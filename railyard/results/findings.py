@@ -119,10 +119,12 @@ def _better(judged: Sequence[Difference]) -> Answer:
 
 
 def _here_alone(judged: Sequence[Difference]) -> bool:
-    """Whether the answer is established for these traces only, not for pairs like them."""
+    """Whether the answer over all pairs is established for these traces only, not for pairs like them."""
     answer, verdicts = _better(judged), [one.verdict for one in judged]
     if answer is None:
         return False
+    if any(one.pair == ALL and one.change is one.here is not None for one in judged):
+        return True  # there are fewer than five pairs
     if answer:
         return "lower" not in verdicts
     higher = [verdict for verdict in verdicts if verdict.startswith("higher")]
