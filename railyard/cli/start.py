@@ -27,7 +27,7 @@ def _use_utf8() -> None:
     UTF-8 on every machine. What is printed keeps the locale's encoding."""
     if sys.getfilesystemencoding() != "utf-8" and "utf8" not in sys._xoptions:
         environment = {"PYTHONIOENCODING": sys.stdout.encoding} | os.environ | {"PYTHONUTF8": "1"}
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)  # noqa: S606
+        os.execve(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]], environment)  # noqa: S606
 
 
 def _check_folder() -> None:
