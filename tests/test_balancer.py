@@ -291,7 +291,7 @@ def states(balancer: Balancer) -> list[tuple[str, str]]:
 
 
 def test_new_clients_do_not_go_to_a_server_that_was_killed(tmp_path: Path) -> None:
-    with site(tmp_path, 2) as place, Balancer(tmp_path, place.config, "--probe-interval-ms", "200") as balancer:
+    with site(tmp_path, 2) as place, Balancer(tmp_path, place.config, "--probe-interval-ms", "2000") as balancer:
         assert connect_all(tmp_path, balancer, "both") == {"complete": 20}
         place.servers[1].process.kill()
         assert connect_all(tmp_path, balancer, "one") == {"complete": 20}
@@ -301,7 +301,7 @@ def test_new_clients_do_not_go_to_a_server_that_was_killed(tmp_path: Path) -> No
 def test_new_clients_do_not_go_to_a_server_that_is_silent_until_it_speaks_again(tmp_path: Path) -> None:
     with site(tmp_path, 2) as place, Balancer(tmp_path, place.config, "--probe-interval-ms", "200") as balancer:
         place.servers[0].process.send_signal(signal.SIGSTOP)
-        wait_until(lambda: states(balancer) == [("server_down", "a001")], "the silence is not noticed")
+        wait_until(lambda: ("server_down", "a001") in states(balancer), "the silence is not noticed")
         assert connect_all(tmp_path, balancer, "one") == {"complete": 20}
         place.servers[0].process.send_signal(signal.SIGCONT)
         wait_until(lambda: ("server_up", "a001") in states(balancer), "its return is not noticed")

@@ -107,7 +107,7 @@ static void on_refused(forwarder *w, size_t server, uint64_t now) {
 }
 
 static void on_heard(forwarder *w, size_t server, uint64_t now) {
-    on_change(w, server, health_hear(&w->health, server, now), now);
+    on_change(w, server, health_hear(&w->health, server), now);
 }
 
 static void from_probed(forwarder *w, size_t server, uint64_t now) {

@@ -11,7 +11,7 @@
 void health_init(health *h, uint64_t interval_us, size_t servers, uint64_t now) {
     *h = (health){.interval_us = interval_us, .count = servers};
     for (size_t i = 0; i < servers; i++)
-        h->server[i] = (health_server){.heard_at = now, .probe_at = now};
+        h->server[i] = (health_server){.probe_at = now};
 }
 
 void health_move(health *h, const size_t moved[], size_t servers, uint64_t now) {
@@ -22,10 +22,10 @@ void health_move(health *h, const size_t moved[], size_t servers, uint64_t now) 
             h->server[moved[i]].is_down = old.server[i].is_down;
 }
 
-bool health_hear(health *h, size_t server, uint64_t now) {
+bool health_hear(health *h, size_t server) {
     health_server *s = &h->server[server];
     bool was_down = s->is_down;
-    s->heard_at = now;
+    s->unanswered = 0;
     s->is_down = false;
     return was_down;
 }
@@ -39,8 +39,7 @@ bool health_refuse(health *h, size_t server) {
 
 bool health_check(health *h, size_t server, uint64_t now) {
     const health_server *s = &h->server[server];
-    return h->interval_us > 0 && now - s->heard_at > HEALTH_SILENT_INTERVALS * h->interval_us &&
-           health_refuse(h, server);
+    return s->unanswered >= HEALTH_SILENT_INTERVALS && now >= s->probe_at && health_refuse(h, server);
 }
 
 uint64_t health_next(const health *h) {
@@ -56,6 +55,7 @@ bool health_probe(health *h, size_t server, const uint8_t random[2 * HEALTH_ID_B
     if (h->interval_us == 0 || now < s->probe_at)
         return false;
     s->probe_at = now + h->interval_us;
+    s->unanswered++;
     memcpy(s->id, random, HEALTH_ID_BYTES);
     memset(probe, 0, HEALTH_PROBE_BYTES);
     probe[0] = LONG_HEADER;

@@ -2,9 +2,10 @@
  *
  * Each server receives one probe per interval, a packet of a reserved version, to which a QUIC server responds with
  * Version Negotiation without keeping state (RFC 9000 section 6). A server is down if its port is closed, or if nothing
- * was received from it for HEALTH_SILENT_INTERVALS intervals: no response, and no datagram for a client. It is up again
- * with the next datagram from it. Datagrams of clients do not count, because anybody can send some that no server
- * responds to. */
+ * was received from it since HEALTH_SILENT_INTERVALS probes, the last an interval ago: no response, and no datagram for
+ * a client. It is up again with the next datagram from it. Datagrams of clients do not count, because anybody can send
+ * some that no server responds to. Time in which no probe was sent does not count, so a balancer that stood still takes
+ * no server for silent. */
 #pragma once
 
 #include "balancer/lb_file.h"
@@ -14,7 +15,8 @@
 #define HEALTH_ID_BYTES         8    /* random in each probe, so that only its receiver can respond */
 
 typedef struct {
-    uint64_t heard_at, probe_at;
+    uint64_t probe_at;
+    unsigned unanswered;         /* probes since something was received */
     uint8_t id[HEALTH_ID_BYTES]; /* of the last probe */
     bool is_down;
 } health_server;
@@ -30,7 +32,7 @@ void health_init(health *, uint64_t interval_us, size_t servers, uint64_t now);
 /* Applies the servers' new indices of router_update(). A server that is down stays down. All are due for a probe. */
 void health_move(health *, const size_t moved[], size_t servers, uint64_t now);
 /* These return true if the server goes up or down. health_hear(): a datagram came from it. */
-bool health_hear(health *, size_t server, uint64_t now);
+bool health_hear(health *, size_t server);
 bool health_refuse(health *, size_t server); /* the server's port is closed */
 bool health_check(health *, size_t server, uint64_t now);
 /* Returns when to call health_check() and health_probe() next; XL_NEVER: never. */
