@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import select
 import shutil
 import signal
@@ -164,6 +165,13 @@ print(f"interrupts {len(got)}", flush=True)
     assert os.waitstatus_to_exitcode(status) in {0, 128 + signal.SIGHUP}  # the terminal may close first
 
 
+def is_pending(process: int, number: signal.Signals) -> bool:
+    """The same signal sent again now would be one signal."""
+    status = Path(f"/proc/{process}/status").read_text()
+    pending = re.findall(r"^(?:Sig|Shd)Pnd:\s(\w+)$", status, re.MULTILINE)
+    return any(int(mask, 16) >> (number - 1) & 1 for mask in pending)
+
+
 def test_a_third_interrupt_ends_a_command_that_ignores_it(trace: Path) -> None:
     with subprocess.Popen(
         [
@@ -182,7 +190,7 @@ def test_a_third_interrupt_ends_a_command_that_ignores_it(trace: Path) -> None:
         for _ in range(3):
             assert shell.poll() is None
             shell.send_signal(signal.SIGTERM)
-            time.sleep(0.1)  # the same signal sent twice at once is one signal
+            wait_until(lambda: not is_pending(shell.pid, signal.SIGTERM), "the signal to be taken")
         assert shell.wait(TIMEOUT_S) == 128 + signal.SIGKILL
 
 

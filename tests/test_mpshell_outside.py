@@ -82,7 +82,7 @@ def test_a_signal_ends_the_wait_for_the_other_side(tmp_path: Path, number: signa
         blocked = re.compile(r"^SigBlk:\s0*[1-9a-f]", re.MULTILINE)
         wait_until(lambda: blocked.search(status.read_text()), "mpshell does not wait")
         process.send_signal(number)
-        assert "no mpshell --lend-outside answers there" in process.communicate(timeout=5)[1]
+        assert "no mpshell --lend-outside answers there" in process.communicate(timeout=LIMIT_S)[1]
     assert process.returncode == 2
 
 
