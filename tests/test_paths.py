@@ -272,9 +272,12 @@ port=$(sed 's/.*10.9.0.9:\\([0-9]*\\).*/\\1/' <<< "$line")
     --bitrate 20000000 --max-buffer-ms 500 --time-limit 30 --verify \\
     --out "$OUT/player.jsonl" &
 player=$!
-sleep 1
+until_b_is() {
+    until grep -qs '"name":"b".*"state":"'$1'"' "$OUT/player.jsonl" || ! kill -0 $player; do sleep 0.05; done
+}
+until_b_is active
 ip addr del 10.9.0.2/32 dev lo
-sleep 1.2
+until_b_is closed
 ip addr add 10.9.0.2/32 dev lo
 wait $player
 status=$?
