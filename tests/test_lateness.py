@@ -72,8 +72,8 @@ def test_a_probe_measures_every_core_in_slots() -> None:
 
 
 def test_a_probe_that_was_stopped_for_50_ms_says_so() -> None:
-    """Again and again, so that it is stopped while it measures."""
-    command = [str(program("mpshell")), "--probe", "1", "--keep-awake", "off"]
+    """Again and again, so that it is stopped while it measures, even if this test stands still for a second of it."""
+    command = [str(program("mpshell")), "--probe", "3", "--keep-awake", "off"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         while running.poll() is None:
             running.send_signal(signal.SIGSTOP)
