@@ -20,7 +20,7 @@ from railyard.stats import wording
 from railyard.traces.delay import is_delay_trace, read_delay_trace, rtt_over_time
 from railyard.traces.generate import GeneratedPair, read_parameters, write_pair
 from railyard.traces.index import Pair, bad_name, read_index, write_entry
-from railyard.traces.library import SEARCH_PATH_VARIABLE, at_hand, find_pair, told_of_hidden
+from railyard.traces.library import SEARCH_PATH_VARIABLE, at_hand, find_pair, index_of, told_of_hidden
 from railyard.traces.light import Burst, read_light_trace, read_size_latency
 from railyard.traces.networks import NETWORKS, network_pair
 from railyard.traces.parameters import MAX_DURATION_S
@@ -277,12 +277,12 @@ def _print_light(what: str, rows: Sequence[Burst]) -> None:
 
 @app.command()
 def validate(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Traces, and indexes (.yaml, INDEX.csv).")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Traces, indexes (.yaml, INDEX.csv), libraries.")],
 ) -> None:
     """Check traces and indexes: describe each, or its first error. Exit code 2 if there is an error."""
     failed = False
     table = Table("file", "opportunities", "period, s", "mean, Mbps", "SHA-256")
-    for file in files:
+    for file in (index_of(given) if given.is_dir() else given for given in files):
         try:
             if file.suffix in (".yaml", ".yml") or file.name == CSV_FILE:
                 pairs = (read_recorded if file.name == CSV_FILE else read_index)(file)

@@ -47,6 +47,12 @@ def _recordings(directory: Path) -> list[Path]:
     return [folder / CSV_FILE for folder in (directory / "recorded", directory)]
 
 
+def index_of(directory: Path) -> Path:
+    """The index of a library: that of a collection of recordings only if there is no index.yaml."""
+    files = (directory / INDEX_FILE, *_recordings(directory))
+    return next((file for file in files if file.is_file()), files[0])
+
+
 def read_library(directory: Path) -> list[Pair] | None:
     """The pairs of a directory. None: it is no library. Raises UserError if its index is wrong."""
     if (directory / INDEX_FILE).is_file():
