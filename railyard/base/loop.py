@@ -1,6 +1,7 @@
 """Runs coroutines from ordinary code, and side by side."""
 
 import asyncio
+import inspect
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -64,4 +65,5 @@ def _in_a_thread(work: Coroutine[Any, Any, Result]) -> Result:
                         loop.call_soon_threadsafe(task.cancel if task else loop.stop)
                 raise
     finally:
-        work.close()  # if it has not begun
+        if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
+            work.close()  # after a second interrupt what has begun may still run
