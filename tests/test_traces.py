@@ -581,7 +581,9 @@ def test_validate_checks_every_file_and_fails_if_one_is_wrong(tmp_path: Path) ->
     assert "1 pair" in out and "1 pairs" not in out
     assert railyard_traces("validate", str(good), str(index.parent)) == (0, out, "")
     assert f"{tmp_path}/index.yaml: there is no such index" in railyard_traces("validate", str(tmp_path))[2]
-    code, out, err = railyard_traces("validate", str(bad), str(good))
+    too_long = "x" * 300
+    code, out, err = railyard_traces("validate", too_long, str(bad), str(good))
+    assert f"{too_long}: cannot read the trace: " in err
     assert code == 2
     assert f"{bad}:2: timestamp 1 comes after 2" in err
     assert "good.down" in out
