@@ -558,7 +558,7 @@ def test_a_run_in_whose_place_something_else_is_sets_that_aside(tmp_path: Path) 
     [
         (["run", "demo"], ""),
         (["run", "demo", "--fresh"], " without --fresh"),
-        (["study", "population", "--set", "fresh=true"], " without fresh=true"),
+        (["study", "population", "--set", "fresh=true"], " without --set fresh=true"),
         (["study", "population", "--set=fresh=true"], " without --set=fresh=true"),
     ],
 )

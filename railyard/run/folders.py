@@ -84,8 +84,8 @@ def any_is_kept() -> bool:
 
 def resume_words() -> str:
     """How to resume: without what would begin another folder, `--fresh` or a study's `--set fresh=true`."""
-    fresh = [word for word in sys.argv if re.fullmatch(r"--fresh|(--set=)?fresh=.*", word)]
-    return f"run the same command{f' without {fresh[0]}' if fresh else ''} to resume"
+    fresh = re.search(r" (--fresh|--set[ =]fresh=\S*)(?= )", f" {' '.join(sys.argv[1:])} ")
+    return f"run the same command{f' without {fresh[1]}' if fresh else ''} to resume"
 
 
 ANOTHER = "choose another directory with --out, or with --set out=DIR for a study"
