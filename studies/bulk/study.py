@@ -275,7 +275,7 @@ def _one_turn(way: Way, case: Case, folder: Path) -> Turn:
 def _datagrams_a_call(programs: Path, case: Case, folder: Path) -> float:
     """In another transfer, because strace takes time."""
     counts = folder / "calls"
-    _direct(programs, case, folder, before=("strace", "-f", "-c", "-e", "trace=sendmmsg", "-o", str(counts)))
+    _direct(programs, case, folder, before=("strace", "-I", "2", "-f", "-c", "-e", "trace=sendmmsg", "-o", str(counts)))
     # % time, seconds, usecs/call, calls, errors, syscall
     calls = sum(int(line.split()[3]) for line in counts.read_text().splitlines() if line.endswith(" sendmmsg"))
     records = map(json.loads, (folder / "server.jsonl").read_text().splitlines())
