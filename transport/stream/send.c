@@ -107,7 +107,7 @@ static void shrink(xl_send *s) {
     judge_size(s, held);
     if (held == 0)
         drop_ring(s);
-    else if (s->usual < old && resize(s, s->usual) == 0 && s->budget)
+    else if (s->usual < old && held <= s->usual && resize(s, s->usual) == 0 && s->budget)
         xl_budget_give_back(s->budget, old - s->cap);
 }
 

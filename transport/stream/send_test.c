@@ -276,6 +276,16 @@ SEND_TEST(a_buffer_of_which_more_than_half_is_used_keeps_its_size) {
     assert_int_equal(s->cap, size);
 }
 
+SEND_TEST(a_buffer_that_had_no_memory_to_shrink_keeps_what_it_holds_since) {
+    xl_send_init(s, 1 << 20);
+    fill(s);
+    s->usual = 1024;
+    xl_send_mark_acked(s, 0, 1000, false);
+    assert_int_equal(s->cap, 8 * sizeof zeros);
+    xl_send_mark_acked(s, 1000, 8 * sizeof zeros - 1500, false);
+    assert_int_equal(s->cap, 1024);
+}
+
 SEND_TEST(a_buffer_that_runs_empty_is_freed_and_has_its_size_again) {
     xl_send_init(s, 1 << 20);
     fill(s);
