@@ -39,7 +39,7 @@ bool health_refuse(health *h, size_t server) {
 
 bool health_check(health *h, size_t server, uint64_t now) {
     const health_server *s = &h->server[server];
-    return s->unanswered >= HEALTH_SILENT_INTERVALS && now >= s->probe_at && health_refuse(h, server);
+    return s->unanswered >= HEALTH_SILENT_PROBES && now >= s->probe_at && health_refuse(h, server);
 }
 
 uint64_t health_next(const health *h) {

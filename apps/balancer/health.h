@@ -1,18 +1,18 @@
 /* Which servers are up, sans-IO.
  *
  * Each server receives one probe per interval, a packet of a reserved version, to which a QUIC server responds with
- * Version Negotiation without keeping state (RFC 9000 section 6). A server is down if its port is closed, or if nothing
- * was received from it since HEALTH_SILENT_INTERVALS probes, the last an interval ago: no response, and no datagram for
- * a client. It is up again with the next datagram from it. Datagrams of clients do not count, because anybody can send
- * some that no server responds to. Time in which no probe was sent does not count, so a balancer that stood still takes
- * no server for silent. */
+ * Version Negotiation without keeping state (RFC 9000 section 6). A server is down if its port is closed, or if
+ * HEALTH_SILENT_PROBES probes were sent since something was received from it (a response, or a datagram for a client),
+ * the last of them an interval ago. It is up again with the next datagram from it. Datagrams of clients do not count,
+ * because anybody can send some that no server responds to. Nor does time in which no probe was sent: a balancer that
+ * did not run for a while has asked nobody. */
 #pragma once
 
 #include "balancer/lb_file.h"
 
-#define HEALTH_SILENT_INTERVALS 3
-#define HEALTH_PROBE_BYTES      1200 /* a server may ignore a shorter one (RFC 9000 section 6.1) */
-#define HEALTH_ID_BYTES         8    /* random in each probe, so that only its receiver can respond */
+#define HEALTH_SILENT_PROBES 3
+#define HEALTH_PROBE_BYTES   1200 /* a server may ignore a shorter one (RFC 9000 section 6.1) */
+#define HEALTH_ID_BYTES      8    /* random in each probe, so that only its receiver can respond */
 
 typedef struct {
     uint64_t probe_at;
