@@ -91,6 +91,13 @@ bool xl_conn_is_full(const xl_connection *c, const xl_stream *s) {
     return s->writable_wanted && !(has_capacity(c, s) && has_credit);
 }
 
+bool xl_conn_has_more_for(const xl_connection *c, const xl_path *p) {
+    for (const xl_stream *s = p->pacer.rate < FAST ? NULL : c->streams.send_head; s; s = s->send_next)
+        if (s->writable_wanted && !xl_conn_is_full(c, s))
+            return true;
+    return false;
+}
+
 static bool is_anybody_waiting(const xl_connection *c) {
     for (const xl_stream *s = c->streams.send_head; s; s = s->send_next)
         if (s->writable_wanted)

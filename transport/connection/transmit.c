@@ -12,6 +12,7 @@
 #include "connection/handshake.h"
 #include "connection/key_update.h"
 #include "connection/path_table.h"
+#include "connection/room.h"
 #include "connection/state.h"
 #include "minmax.h"
 #include "scheduler/clairvoyant.h"
@@ -519,7 +520,8 @@ static size_t transmit_by_scheduler(xl_connection *c, const xl_scheduler_view *v
         /* The scheduler's choice stands while its pacer delays the packet: using the next path now would make it a
          * scheduler of idle pacers rather than of small RTTs. Schedulers of that kind set passes_paced. */
         if (v->is_paced) {
-            p->flight.awaits_pacer = xl_content_fills(c, xl_path_window(p) - p->flight.bytes);
+            p->flight.awaits_pacer =
+                xl_content_fills(c, xl_path_window(p) - p->flight.bytes) || xl_conn_has_more_for(c, p);
             wake_no_later_than(c, xl_pacer_next(&p->pacer, c->now));
             if (c->scheduler->passes_paced)
                 continue;

@@ -140,23 +140,28 @@ static void begin_avoidance(pair *p, uint64_t packets) {
 }
 
 /* Returns by how many packets a busy flow's window grows for each window that is acknowledged. The link stops for
- * stall_us out of 60 ms. */
+ * stall_us out of period_us. */
+static double growth(pair *p, uint64_t stall_us, uint64_t period_us, uint64_t duration_us) {
+    double windows = 0;
+    const uint64_t before = pair_server_path(p, 0).cwnd_bytes;
+    for (uint64_t end = p->now + duration_us; p->now < end;) {
+        const uint64_t received = p->cc->stats.stream_bytes_received;
+        p->link[0].busy_until[1] = p->now + stall_us;
+        pair_run(p, period_us);
+        windows += (double)(p->cc->stats.stream_bytes_received - received) / (double)pair_server_path(p, 0).cwnd_bytes;
+    }
+    return (double)(pair_server_path(p, 0).cwnd_bytes - before) / PAIR_MTU / windows;
+}
+
+/* The client acknowledges every `packets`. */
 static double growth_of_busy_flow(uint64_t packets, uint64_t stall_us) {
     pair p;
     begin_avoidance(&p, packets);
     pair_ask(&p, 1 << 30);
     pair_run(&p, 400000);
-    double windows = 0;
-    const uint64_t before = pair_server_path(&p, 0).cwnd_bytes;
-    for (uint64_t end = p.now + 2000000; p.now < end;) {
-        const uint64_t received = p.cc->stats.stream_bytes_received;
-        p.link[0].busy_until[1] = p.now + stall_us;
-        pair_run(&p, 60000);
-        windows += (double)(p.cc->stats.stream_bytes_received - received) / (double)pair_server_path(&p, 0).cwnd_bytes;
-    }
-    const double grown = (double)(pair_server_path(&p, 0).cwnd_bytes - before) / PAIR_MTU;
+    const double packets_a_window = growth(&p, stall_us, 60000, 2000000);
     pair_free(&p);
-    return grown / windows;
+    return packets_a_window;
 }
 
 TEST(a_busy_flow_is_not_application_limited_however_its_acknowledgements_come) {
@@ -164,6 +169,21 @@ TEST(a_busy_flow_is_not_application_limited_however_its_acknowledgements_come) {
     assert_between(0.95, growth_of_busy_flow(30, 0), 1.1);
     assert_between(0.95, growth_of_busy_flow(2, 30000), 1.1);
     assert_between(0.95, growth_of_busy_flow(10, 45000), 1.1);
+}
+
+/* Of a path at 4 Gbit/s and more the stream holds less than the window, but the application has more to send. */
+PAIR_TEST(a_busy_flow_of_a_fast_path_is_not_application_limited_either) {
+    configure(p, 3, 1, "newreno");
+    pair_delay(&p->link[0], 250);
+    pair_limit(&p->link[0], 4000000000, 0);
+    open_all(p, PAIR_START + 1000000);
+    while (pair_server_path(p, 0).cwnd_bytes < 600 * PAIR_MTU)
+        pair_transfer(p, 500 * PAIR_MTU, 1000000);
+    xl_path *path = p->sc->path[0];
+    path->cc.ops->on_loss(path->cc.state, p->now, 0, p->now);
+    pair_ask(p, 1 << 30);
+    assert_between(0.95, growth(p, 200, 1500, 40000), 1.1);
+    assert_true(path->pacer.rate > 500000000);
 }
 
 /* Acknowledgements that come early find a part of the response waiting for the pacer: too little to fill the window. */
