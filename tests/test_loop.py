@@ -69,18 +69,18 @@ def test_an_interrupt_of_a_cell_cancels_what_it_waits_for() -> None:
 def test_a_second_interrupt_does_not_cut_what_the_work_does_at_its_end() -> None:
     ended: list[bool] = []
     has_ended = threading.Event()
-    main_thread = threading.main_thread()
-    assert main_thread.ident is not None
+    main_thread = threading.main_thread().ident
+    assert main_thread is not None
 
     async def forever() -> None:
-        signal.pthread_kill(main_thread.ident, signal.SIGINT)
+        signal.pthread_kill(main_thread, signal.SIGINT)
         try:
             await asyncio.Event().wait()
         finally:
-            signal.pthread_kill(main_thread.ident, signal.SIGINT)
+            signal.pthread_kill(main_thread, signal.SIGINT)
             try:
                 await asyncio.sleep(0.2)
-                ended.append(threading.current_thread() is not main_thread)
+                ended.append(threading.get_ident() != main_thread)
             finally:
                 has_ended.set()
 

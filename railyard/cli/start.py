@@ -26,7 +26,8 @@ def _use_utf8() -> None:
     """Starts this program again in UTF-8 mode if the locale has another encoding: files and the names in them are in
     UTF-8 on every machine. What is printed keeps the locale's encoding."""
     if sys.getfilesystemencoding() != "utf-8" and "utf8" not in sys._xoptions:
-        environment = {"PYTHONIOENCODING": sys.stdout.encoding} | os.environ | {"PYTHONUTF8": "1"}
+        printed = f"{sys.stdout.encoding}:{sys.stdout.errors}"
+        environment = os.environ | {"PYTHONIOENCODING": printed, "PYTHONUTF8": "1"}
         os.execve(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]], environment)  # noqa: S606
 
 
