@@ -50,13 +50,17 @@ def interrupted(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(cell())
 
 
-def test_an_interrupt_of_a_cell_cancels_what_it_waits_for() -> None:
-    ended: list[str] = []
+def interrupt() -> None:
     main_thread = threading.main_thread().ident
     assert main_thread is not None
+    signal.pthread_kill(main_thread, signal.SIGINT)
+
+
+def test_an_interrupt_of_a_cell_cancels_what_it_waits_for() -> None:
+    ended: list[str] = []
 
     async def forever() -> None:
-        signal.pthread_kill(main_thread, signal.SIGINT)
+        interrupt()
         try:
             await asyncio.Event().wait()
         finally:
@@ -69,18 +73,16 @@ def test_an_interrupt_of_a_cell_cancels_what_it_waits_for() -> None:
 def test_a_second_interrupt_does_not_cut_what_the_work_does_at_its_end() -> None:
     ended: list[bool] = []
     has_ended = threading.Event()
-    main_thread = threading.main_thread().ident
-    assert main_thread is not None
 
     async def forever() -> None:
-        signal.pthread_kill(main_thread, signal.SIGINT)
+        interrupt()
         try:
             await asyncio.Event().wait()
         finally:
-            signal.pthread_kill(main_thread, signal.SIGINT)
+            interrupt()
             try:
-                await asyncio.sleep(0.2)
-                ended.append(threading.get_ident() != main_thread)
+                await asyncio.sleep(0.2)  # in which the caller could cut it
+                ended.append(threading.current_thread() is not threading.main_thread())
             finally:
                 has_ended.set()
 
@@ -131,7 +133,7 @@ def test_an_interrupt_while_the_thread_starts_leaves_nothing_running(monkeypatch
         try:
             await asyncio.Event().wait()
         finally:
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0.2)  # in which a caller that does not wait would go on
             ended.append("cancelled")
 
     monkeypatch.setattr(threading.Thread, "start", interrupted_start)

@@ -23,12 +23,16 @@
 #define FAST       500000000 /* bytes/s of a path's pacer: 4 Gbit/s */
 #define QUANTUM    32768     /* room that must be free before the application is asked: not for every packet */
 
+static bool is_fast(const xl_path *p) {
+    return p->pacer.rate >= FAST;
+}
+
 /* of_fast: most bytes that a fast path counts. */
 static uint64_t windows(const xl_connection *c, uint64_t of_fast) {
     uint64_t bytes = 0;
     XL_EACH_PATH(const xl_path, p, c)
         if (xl_path_may_carry_data(p))
-            bytes += p->pacer.rate < FAST ? xl_path_window(p) : xl_min(xl_path_window(p), of_fast);
+            bytes += is_fast(p) ? xl_min(xl_path_window(p), of_fast) : xl_path_window(p);
     return bytes;
 }
 
@@ -92,7 +96,7 @@ bool xl_conn_is_full(const xl_connection *c, const xl_stream *s) {
 }
 
 bool xl_conn_has_more_for(const xl_connection *c, const xl_path *p) {
-    for (const xl_stream *s = p->pacer.rate < FAST ? NULL : c->streams.send_head; s; s = s->send_next)
+    for (const xl_stream *s = c->streams.send_head; s && is_fast(p); s = s->send_next)
         if (s->writable_wanted && !xl_conn_is_full(c, s))
             return true;
     return false;
